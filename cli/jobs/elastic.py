@@ -12,7 +12,7 @@ import shlex
 from dataclasses import replace
 
 from cli.client.context import Fail
-from cli.jobs.model import JobFile, Policy
+from cli.jobs.model import JobFile, Policy, Role
 
 _TORCHRUN = re.compile(
     r"\s*(?:exec\s+)?(?:\w+=\S*\s+)*(?:(?:\S*/)?torchrun|\S*python[0-9.]*\s(?:.*\s)?-m\s+torch\.distributed\.(?:run|launch))(?:\s|$)"
@@ -22,6 +22,8 @@ _BETWEEN = re.compile(r"[;|\n]|(?<!>)&")
 _SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
 _RUSAGE = re.compile(r"rusage\[([^\]]*)\]")
 _OF_POLICY = "PET_MAX_RESTARTS"
+_FOR_NOW = range(128, 256)
+"""Exit codes after which ``ExitCode`` starts a task again."""
 
 
 def make_resizable(job: JobFile, name: str) -> None:
@@ -56,9 +58,12 @@ def _why_not(job: JobFile) -> str:
         return f"role {last.name} does not run torchrun"
     if job.bare.get(first.name, first.command) != first.command:
         return "its tasks ask who they are, and torchrun has the tasks of a host as one"
-    extra = [word for word in ("kind", "scratch", "actions", "after") if getattr(first, word)] + sorted(set(first.limits) - {"M"})
-    if policy.actions or policy.success.startswith("any"):
-        extra.append("on" if policy.actions else "success any")
+    names = ("kind", "scratch", "actions", "after", "group", "backoff_each")
+    extra = [word for word in names if getattr(first, word)] + sorted(set(first.limits) - {"M"})
+    if policy.actions or policy.success.startswith(("any", "least")):
+        extra.append("on" if policy.actions else f"success {policy.success}")
+    if policy.time_limit and "W" not in job.options:
+        extra.append("time_limit")
     if first.gpus and "gpu" in job.options:
         extra.append("-gpu beside gpus")
     return f"a job that grows has no {extra[0]} of a role" if extra else ""
@@ -85,6 +90,7 @@ def _as_torchrun(job: JobFile) -> None:
     words = [] if job.policy.nproc == role.slots else [f"nproc={job.policy.nproc}"]
     if restarts := job.env.pop(_OF_POLICY, ""):
         words.append(f"restarts={restarts}")
+    words += _starting_again(job, role)
     need = _RUSAGE.sub(lambda found: f"rusage[{_each(found[1], '/task' if packed else '/host')}]", role.resreq)
     options = job.options
     options["ar"] = True
@@ -104,6 +110,18 @@ def _as_torchrun(job: JobFile) -> None:
         options["cwd"] = os.path.join(str(options.get("cwd") or ""), role.cwd)
     job.env = job.env | role.env
     job.command, job.roles, job.policy = _command(role.command), [], Policy()
+
+
+def _starting_again(job: JobFile, role: Role) -> list[str]:
+    """What restarts a pod: a torchrun that fails ends the job, which starts again as a whole. The words of -a for it."""
+    limit = role.backoff if role.backoff >= 0 else job.policy.backoff
+    if role.restart == "Never" or "Q" in job.options or not limit:
+        return []
+    if job.policy.time_limit:
+        job.ignore(f"restartPolicy {role.restart} (the time of the job is that of one attempt)")
+        return []
+    job.options["Q"] = " ".join(map(str, _FOR_NOW)) if role.restart == "ExitCode" else "all"
+    return [f"requeues={limit}"]
 
 
 def _listed(job: JobFile, option: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import msgspec
@@ -10,16 +11,22 @@ from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import RequeueExit
 from lavad.core.job.spec import Spec
 
+_REQUEUES = re.compile(r"[(,]requeues=([0-9]+)[,)]")
+
 
 class ExitRule(msgspec.Struct, frozen=True, gc=False):
     """What holds for a job: its own option before its application profile, that before its queue."""
 
     requeue: RequeueExit = RequeueExit()
     most: int | None = None
-    """MAX_JOB_REQUEUE."""
+    """MAX_JOB_REQUEUE, or what ``-a "torchrun(requeues=N)"`` says in its place."""
     success: tuple[int, ...] = ()
     at_limit: bool = False
     """Whether it is requeued by its exit code if its run limit has ended it too (INTERRUPTIBLE_BACKFILL)."""
+
+    def is_used_up(self, requeues: int) -> bool:
+        """Whether a job that was requeued so often by its exit code is not again."""
+        return self.most is not None and requeues >= self.most
 
     def is_success(self, exit_code: int) -> bool:
         """Whether SUCCESS_EXIT_VALUES has this code."""
@@ -34,6 +41,8 @@ def exit_rule(app: ApplicationConfig | None, queue: QueueConfig | None, spec: Sp
         if profile is not None:
             most = profile.max_job_requeue if most is None else most
             success = success or profile.success_exit_values
+    if own := _REQUEUES.search(spec.launch):
+        most = int(own[1])
     requeue = _own(spec.requeue) if spec.requeue or queue is None else queue.requeue_exit_values
     return ExitRule(requeue, most, success, queue is not None and queue.interruptible_backfill > 0)
 

@@ -38,7 +38,10 @@ _ENDED: dict[TermReason, tuple[str, str]] = {
         "bsub -r lets such jobs run again elsewhere",
     ),
     _T.TERM_ZOMBIE: ("It was ended while its host could not be reached.", "-"),
-    _T.TERM_PREEMPT: ("A job of a queue that may preempt its queue took its place.", "bsub -r, or -k: it then runs again"),
+    _T.TERM_PREEMPT: (
+        "A job of a queue that may preempt its queue took its place, and its own ends such jobs (TERMINATE_WHEN=PREEMPT).",
+        "another queue; in one with JOB_CONTROLS=SUSPEND[brequeue] it would run again",
+    ),
     _T.TERM_LOAD: ("The load of its host was above the threshold at which jobs are ended.", "bqueues -l shows it"),
     _T.TERM_EXTERNAL_SIGNAL: ("A process that is not lava's sent it a signal.", "who did is not known to lava"),
     _T.TERM_OTHER: ("The text behind it says why.", "lava why JOB"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -123,7 +124,12 @@ def _reasons(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[st
         lines, todo = _by_code(request, job, spec, lines)
     if outcome.reason is TermReason.TERM_OTHER:  # to ask why is what has just been done
         todo = [table.advice(found, show_key(job.key)) for found in table.find(outcome.why)[:1]]
-    return lines, [line for line in todo if line]
+    return lines, [left for line in todo if (left := _without_this(line))]
+
+
+def _without_this(advice: str) -> str:
+    """Advice without that to ask what has just been asked."""
+    return "; ".join(step for step in re.split(r"; (?:else )?", advice) if not step.startswith("lava why "))
 
 
 def _sentence(why: str, spec: Spec) -> str:

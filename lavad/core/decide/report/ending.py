@@ -16,7 +16,7 @@ from lavad.core.decide.report.crashes import after_crash, why_given_up
 from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import UNSENDABLE
-from lavad.core.job.roles import delay_of, starts_before
+from lavad.core.job.roles import delay_of, exit_code, starts_before
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, WAITING, HangState, HostState, JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import LOST_STATUS, said_by, told_apart
@@ -223,10 +223,9 @@ def _after_exit_value(
     """REQUEUE_EXIT_VALUES. ``queue_time``: as in the event."""
     verdict = run.verdict
     assert verdict is not None
-    exit_code = os.waitstatus_to_exitcode(verdict.status)
-    often = rule.most is not None and job.requeues >= rule.most
+    code = exit_code(verdict.status)
     slice_over = rule.at_limit and verdict.limit is TermReason.TERM_RUNLIMIT
-    if not (verdict.limit is TermReason.NONE or slice_over) or not rule.requeue.wants(exit_code) or often:
+    if not (verdict.limit is TermReason.NONE or slice_over) or not rule.requeue.wants(code) or rule.is_used_up(job.requeues):
         return None
     return ev.JobRequeued(
         at=now,
@@ -234,11 +233,11 @@ def _after_exit_value(
         reason=PendReason.JOB_REQUEUED,
         end=end,
         requeues=job.requeues + 1,
-        barred=tuple(part.host for part in run.parts) if rule.requeue.excludes(exit_code) else (),
+        barred=tuple(part.host for part in run.parts) if rule.requeue.excludes(code) else (),
         avoid=first_failed_host(run, spec),
         # at once the first time, then with growing delay, so that a job that always ends like this does not keep the cluster busy
         not_before=0.0 if slice_over else now + delay_of(job.requeues),
-        why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})",
+        why=f"Requeued job is waiting for rescheduling;(exit code {code})",
         queue_time=queue_time,
     )
 
@@ -261,6 +260,9 @@ def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | Non
     state = _state_of(verdict, reason, rule)
     if not why and killed is None:
         why = verdict.note if state is JobState.DONE else why_given_up(job, run)
+    wanted = reason is TermReason.NONE and not verdict.lost and rule.requeue.wants(exit_code(verdict.status))
+    if wanted and killed is None and job.requeues and rule.is_used_up(job.requeues):
+        why = "; ".join(filter(None, (why, "it was requeued as often as it may be")))
     status = LOST_STATUS if verdict.lost else verdict.status
     return ev.JobFinished(
         at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post, ended=ended

@@ -24,8 +24,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "torchrun": ("static",),
 }
 """Each framework, and the words that it accepts in parentheses."""
-NUMBERS: dict[str, tuple[str, ...]] = {"torchrun": ("nproc", "restarts")}
-"""Words with a number: the processes of each host, how often torchrun starts them again."""
+NUMBERS: dict[str, tuple[str, ...]] = {"torchrun": ("nproc", "restarts", "requeues")}
+"""Words with a number: the processes of each host, how often torchrun starts them again, how often the job is requeued by -Q."""
 MAX_NUMBER = 100_000
 
 _CALL = re.compile(r"([^\s,()]+)(\([^()]*\))?")

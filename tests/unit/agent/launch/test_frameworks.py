@@ -285,7 +285,7 @@ def test_master_and_agents_know_the_same_frameworks() -> None:
         ("torchrun", "nproc=0", "nproc= is a number from 1 to 100000"),
         ("torchrun", "restarts=-1", "restarts= is a number from 0 to 100000"),
         ("torchrun", "restarts=", "restarts= is a number from 0 to 100000"),
-        ("torchrun", "nodes=4", "it knows static, nproc=N, restarts=N"),
+        ("torchrun", "nodes=4", "it knows static, nproc=N, restarts=N, requeues=N"),
         ("pytorch", "nproc=4", "it knows gpu"),
     ],
 )

@@ -15,7 +15,7 @@ MANIFEST = """
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 spec:
-  elasticPolicy: {POLICY}
+  elasticPolicy: POLICY
   pytorchReplicaSpecs:
 """
 OWN = "options: {ar: true}\nframework: pytorch\nnproc: 2\nroles:\n"
@@ -33,7 +33,7 @@ def replicas(name: str, command: str, limits: str = "", count: int = 2) -> str:
 
 
 def manifest(*roles: str, policy: str = "minReplicas: 1, maxReplicas: 3, maxRestarts: 7, nProcPerNode: 1") -> JobFile:
-    return read(MANIFEST.replace("POLICY", policy) + "".join(roles))
+    return read(MANIFEST.replace("POLICY", policy if policy.startswith("{") else f"{{{policy}}}") + "".join(roles))
 
 
 def test_a_replica_is_a_host_with_one_torchrun() -> None:
@@ -44,7 +44,8 @@ def test_a_replica_is_a_host_with_one_torchrun() -> None:
     assert job.options == {
         "ar": True,
         "n": "16,24",
-        "a": ["torchrun(nproc=4)"],
+        "Q": "all",
+        "a": ["torchrun(nproc=4,requeues=6)"],
         "R": ["rusage[mem=1024MB/host]", "span[ptile=8]"],
         "gpu": "num=4",
         "M": "1048576K",
@@ -53,7 +54,32 @@ def test_a_replica_is_a_host_with_one_torchrun() -> None:
 
 def test_replicas_of_one_process_may_share_a_host() -> None:
     job = manifest(replicas("Worker", "[torchrun, train.py]", "nvidia.com/gpu: 1"))
-    assert job.options == {"ar": True, "n": "1,3", "a": ["torchrun(restarts=7)"], "gpu": "num=1/task"}
+    assert job.options == {"ar": True, "n": "1,3", "Q": "all", "a": ["torchrun(restarts=7,requeues=6)"], "gpu": "num=1/task"}
+
+
+@pytest.mark.parametrize(
+    ("restart", "run", "found", "words"),
+    [
+        ("OnFailure", "backoffLimit: 2", "all", "torchrun(requeues=2)"),
+        ("Always", "", "all", "torchrun(requeues=6)"),
+        ("ExitCode", "", " ".join(map(str, range(128, 256))), "torchrun(requeues=6)"),
+        ("Never", "backoffLimit: 2", None, "torchrun"),
+        ("OnFailure", "backoffLimit: 0", None, "torchrun"),
+    ],
+)
+def test_what_restarts_a_pod_starts_the_whole_job_again(restart: str, run: str, found: str | None, words: str) -> None:
+    """As often as backoffLimit says: a torchrun that fails ends the others, too."""
+    role = replicas("Worker", "[torchrun, train.py]").replace("{replicas", f"{{restartPolicy: {restart}, replicas")
+    job = manifest(role, policy=f"{{minReplicas: 1, maxReplicas: 3}}\n  runPolicy: {{{run}}}")
+    assert (job.options.get("Q"), job.options["a"], job.ignored) == (found, [words], [])
+
+
+def test_a_job_that_grows_and_has_a_deadline_is_not_started_again() -> None:
+    """Each attempt would have all of the time."""
+    policy = "{minReplicas: 1, maxReplicas: 3}\n  runPolicy: {activeDeadlineSeconds: 90}"
+    job = manifest(replicas("Worker", "[torchrun, train.py]"), policy=policy)
+    assert (job.options.get("Q"), job.options["W"], job.options["a"]) == (None, "2", ["torchrun"])
+    assert job.ignored == ["restartPolicy OnFailure (the time of the job is that of one attempt)"]
 
 
 def test_a_master_that_is_as_the_workers_is_the_first_host() -> None:
@@ -117,6 +143,8 @@ def test_a_command_that_is_written_otherwise_is_the_same(command: str) -> None:
         (OWN + "  v: {count: 2, command: torchrun a.py}\n", "of two roles the first is one task"),
         (OWN.replace("nproc", "on: {Any: RestartJob}\nnproc"), "a job that grows has no on of a role"),
         (OWN.replace("nproc", "success: any\nnproc"), "a job that grows has no success any of a role"),
+        (OWN.replace("nproc", "success: least(2)\nnproc"), "a job that grows has no success least(2) of a role"),
+        (OWN.replace("nproc", "time_limit: 9\nnproc"), "a job that grows has no time_limit of a role"),
     ],
 )
 def test_ar_of_other_roles_is_refused(text: str, why: str) -> None:
@@ -125,7 +153,9 @@ def test_ar_of_other_roles_is_refused(text: str, why: str) -> None:
     assert failed.value.text == f"job.yaml: -ar: {why}"
 
 
-@pytest.mark.parametrize("field", ["scratch: true", "kind: launcher", "limits: {c: 5}", "on: {Any: Ignore}"])
+@pytest.mark.parametrize(
+    "field", ["scratch: true", "kind: launcher", "limits: {c: 5}", "on: {Any: Ignore}", "group: 2", "backoff_each: true"]
+)
 def test_ar_of_a_role_with_more_than_a_job_has_is_refused(field: str) -> None:
     with pytest.raises(Fail, match=r"^job.yaml: -ar: a job that grows has no \w+ of a role$"):
         read(OWN + f"  w: {{count: '2,4', command: torchrun a.py, {field}}}\n")

@@ -51,6 +51,18 @@ def test_a_run_limit_is_told_with_the_time_that_it_had() -> None:
     assert "\nWhat to do\n  bsub -W 15; or let it write checkpoints" in out
 
 
+@pytest.mark.parametrize(("status", "todo"), [(9, "\nWhat to do\n  ask for more memory (-M, rusage[mem])\n"), (15, "")])
+def test_nobody_is_sent_where_he_is(status: int, todo: str) -> None:
+    """To ask ``lava why`` is what has just been done."""
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.finish(1, status=status)
+    out = story(c)
+    assert "lava why" not in out
+    assert out.partition("\nWhat")[1] + out.partition("\nWhat")[2] == todo
+
+
 def test_who_killed_it_and_why_are_named() -> None:
     c = QueryCluster()
     c.submit(1)

@@ -14,7 +14,7 @@ from lavad.core.decide.report import ending
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Kill, Migrate, Requeue, Select
-from lavad.core.lang.states import HangState, TermReason
+from lavad.core.lang.states import HangState, JobState, TermReason
 from lavad.core.rules.effects import KillPart, effects_due
 from tests.support.worlds.bench import Bench
 
@@ -51,6 +51,24 @@ def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Be
     for host in hosts:
         bench.ended(key, host, 3 << 8, first_rank=6, first_reason="rank 6")
     assert bench.job(key).avoid == (hosts[1],)
+
+
+@pytest.mark.parametrize(("launch", "times"), [("torchrun(nproc=2,requeues=1)", 1), ("torchrun(requeues=0)", 0), ("torchrun", 2)])
+def test_a_torchrun_job_says_itself_how_often_it_is_requeued(bench: Bench, launch: str, times: int) -> None:
+    """In the place of MAX_JOB_REQUEUE of its queue."""
+    bench.queues(QueueConfig(name="normal", max_job_requeue=2))
+    key = bench.placed(launch=launch, requeue="all")
+    for _ in range(times):
+        told = bench.hear("ended", key, bench.uid(key), bench.run(key).parts[0].host, End(status=9, at=bench.now), True)
+        assert [one.why for one in told if isinstance(one, ev.JobRequeued)] == [
+            "Requeued job is waiting for rescheduling;(exit code 137)"
+        ]
+        bench.now += 600
+        bench.step()
+        bench.start(key, bench.run(key).parts[0].host)
+    bench.ended(key, bench.run(key).parts[0].host, 1 << 8)
+    assert bench.finished(key).state is JobState.EXIT
+    assert bench.outcome(key).why == ("it was requeued as often as it may be" if times else "")
 
 
 def test_a_job_that_is_killed_and_then_lost_was_killed(bench: Bench) -> None:
