@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from datetime import datetime
+from typing import TypeVar, cast
 
 import msgspec
 from msgspec.structs import fields
@@ -20,6 +22,8 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Modify, OptionValue
 from proto.options import BY_NAME, Option, find_reset
 
+S = TypeVar("S")
+R = TypeVar("R", bound=Job | Array)
 _SPEC_DEFAULTS = {field.name: field.default for field in fields(Spec)}
 _TEXT_DEFAULTS = {field.name: field.default for field in fields(JobText)}
 
@@ -36,6 +40,16 @@ class Change(msgspec.Struct, frozen=True):
     decided: Decided
     known: StoredJobs
     """Finished jobs that a new dependency condition names."""
+
+    settled: dict[Hashable, object] = {}
+    """What ``once`` was given."""
+
+    def once(self, settle: Callable[[Change, R], S], record: R, *alike: Hashable) -> S:
+        """What ``settle`` makes of a record, worked out once for all that have its spec and are ``alike``."""
+        key = settle, type(record), record.spec, alike
+        if key not in self.settled:
+            self.settled[key] = settle(self, record)
+        return cast(S, self.settled[key])
 
     def begin_draft(self, record: Job | Array, ran: float | None = None) -> JobDraft:
         """A draft of the unchanged job; ``ran``: seconds that it has run, None while pending."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from itertools import islice
+
+from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.records import CHARS, units_of_spec
+from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.resolve import NOTHING, StoredJobs
 from lavad.core.decide.base.room import FULL, check_room
@@ -19,7 +24,7 @@ from lavad.core.events.records import record_of
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Refused
-from lavad.core.lang.ids import key_of
+from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.states import WAITING
 from lavad.core.rules.pending import Waiting, is_over, pending_limits
 
@@ -31,27 +36,78 @@ LONG = 8
 def modify(
     cluster: Cluster, ask: Modify, text: JobText, caller: Caller, now: float, local: datetime, known: StoredJobs = NOTHING
 ) -> Decided:
-    """Change a job, or all elements of an array that may be changed; raises Refused where none may."""
+    """Change a job, or all elements of an array that may be changed; raises Refused where none may.
+
+    Whether all may be is decided at once, and nothing is changed where one may not; the changes are made in chunks.
+    """
     target = get_target(cluster, ask.job, caller)
     change = Change(cluster, ask, text, caller, now, local, Decided(answer={"job": ask.job}), known)
     records = _records(cluster, target, "[" in ask.job)
     if len(records) > MOST_ELEMENTS:
         raise Refused(f"{ask.job}: At most {MOST_ELEMENTS} elements can be modified at a time")
-    started = [record for record in records if isinstance(record, Job) and record.state not in WAITING]
+    started = sum(map(_has_started, records))
     why = why_not_running(cluster, ask) if started else ""
-    if why and len(started) == len(records):
+    if why and started == len(records):
         raise Refused(why)
-    for record in records:
-        if record not in started:
-            new_text = modify_waiting(change, record)
-            if "[" in ask.job and new_text != text:
-                raise Refused("The command, files and mail of an element are its array's: modify the whole array")
-        elif isinstance(record, Job) and not why:
-            new_text = modify_running(change, record)
+    new_text = _modify_each(change, records)
     _check_growth(cluster, records, change.decided)
     _check_pending_slots(cluster, records, change.decided)
     change.decided.texts.append((int(ask.job.partition("[")[0]), new_text))
-    return change.decided
+    return _in_chunks(change, records)
+
+
+def _modify_each(change: Change, records: Iterable[Job | Array]) -> JobText:
+    """Decide the events for those of the records that may be changed; returns their new text. Raises Refused."""
+    ask, text = change.ask, change.text
+    new_text, why = text, why_not_running(change.cluster, ask)
+    for record in records:
+        if isinstance(record, Array) or not _has_started(record):
+            new_text = modify_waiting(change, record)
+            if "[" in ask.job and new_text != text:
+                raise Refused("The command, files and mail of an element are its array's: modify the whole array")
+        elif not why:
+            new_text = modify_running(change, record)
+    return new_text
+
+
+def _in_chunks(change: Change, records: Sequence[Job | Array]) -> Decided:
+    """The events of the first records now, those of the others in later turns, decided on the state at their turn."""
+    now = {_key_of(record) for record in records[:AT_ONCE]}
+    left = [_key_of(record) for record in records[AT_ONCE:]]
+    decided = change.decided
+    if left:
+        decided.events = [event for event in decided.events if not isinstance(event, ev.JobModified) or event.key in now]
+        decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left)
+    return decided
+
+
+def _rest(change: Change, keys: Sequence[int]) -> Decided:
+    """The next chunk: of these jobs and elements those that are there, and may change though they run by now. Raises Refused."""
+    cluster, decided = change.cluster, Decided(answer=change.decided.answer)
+    change = replace(change, decided=decided, settled={})
+    for key in keys[:AT_ONCE]:
+        if _is_live(cluster, key):
+            record = record_of(cluster, key)
+            with suppress(Refused) if _has_started(record) else nullcontext():
+                _modify_each(change, [record])
+    if left := keys[AT_ONCE:]:
+        decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left)
+    return decided
+
+
+def _is_live(cluster: Cluster, key: int) -> bool:
+    """Whether the job or element is there, if only among the untouched ones of its array."""
+    array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
+    untouched = array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
+    return untouched or key in cluster.jobs.rows
+
+
+def _key_of(record: Job | Array) -> int:
+    return record.key if isinstance(record, Job) else record.job
+
+
+def _has_started(record: Job | Array) -> bool:
+    return isinstance(record, Job) and record.state not in WAITING
 
 
 def _check_growth(cluster: Cluster, records: list[Job | Array], decided: Decided) -> None:
@@ -70,7 +126,7 @@ def _check_pending_slots(cluster: Cluster, records: list[Job | Array], decided: 
     """Whether the owner may have so many more slots waiting (MAX_PEND_SLOTS), as with bsub; raises Refused."""
     added = {event.spec: event.value for event in decided.events if isinstance(event, ev.SpecAdded)}
     known = cluster.specs.rows
-    waiting = {record.key if isinstance(record, Job) else record.job: record for record in records if _waits(record)}
+    waiting = {_key_of(record): record for record in records if not _has_started(record)}
     more = 0
     for event in decided.events:
         if isinstance(event, ev.JobModified) and (record := waiting.get(event.key)) is not None:
@@ -80,10 +136,6 @@ def _check_pending_slots(cluster: Cluster, records: list[Job | Array], decided: 
     user = known[records[0].spec].user
     if more > 0 and is_over(cluster, user, Waiting(None, pending_limits(cluster, user).slots), 0, more):
         raise Refused(FULL)
-
-
-def _waits(record: Job | Array) -> bool:
-    return isinstance(record, Array) or record.state in WAITING
 
 
 def _records(cluster: Cluster, target: Target, elements: bool) -> list[Job | Array]:

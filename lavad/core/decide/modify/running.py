@@ -7,6 +7,7 @@ Rule: without LSB_MOD_ALL_JOBS only ``-R rusage`` and descriptions of the job ma
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
@@ -35,6 +36,8 @@ from lavad.core.rules.run_settings import mail_to, text_settings
 from proto.options import ALWAYS, BY_NAME, IF_ALLOWED, NO, find_reset
 
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
+_BY_TIME = frozenset({"We+", "Wep"})
+"""What is read with how long the job has run."""
 _TOLD = ("output", "output_overwrite", "error", "error_overwrite", "notify_end", "report_mail")
 
 
@@ -54,8 +57,43 @@ def _when(name: str) -> str:
     return BY_NAME[name].running if name in BY_NAME else NO
 
 
+class _Settled(NamedTuple):
+    """What the request makes of a job that runs, and of all that are like it. ``spec``: the number of its new spec."""
+
+    draft: JobDraft
+    old: Spec
+    spec: int
+    changes: tuple[str, ...]
+    amended: tuple[tuple[str, str], ...]
+
+
 def modify_running(change: Change, job: Job) -> JobText:
     """Decide the event for a running job; returns its new text. Call ``why_not_running`` first."""
+    cluster, options = change.cluster, change.ask.options
+    settled = change.once(_settled, job, job.checkpoint >= 0, counted(job, change.now) if _BY_TIME & options.keys() else 0.0)
+    spec, old = settled.draft.spec, settled.old
+    amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    run = job.run
+    if run is not None and spec.resreq != old.resreq:
+        parts = [part for part in run.parts if part.state not in OVER and part.slots]  # in a chunk one has them for all
+        amounts = tuple((part.host, reserved(part, spec, old, cluster.conf)) for part in parts)
+    change.decided.events.append(
+        ev.JobModified(
+            at=change.now,
+            key=job.key,
+            spec=settled.spec,
+            name=_name(cluster, job, settled.draft, options),
+            by=change.caller.user,
+            changes=settled.changes,
+            reserved=amounts,
+            amended=settled.amended,
+        )
+    )
+    return settled.draft.text
+
+
+def _settled(change: Change, job: Job) -> _Settled:
+    """Of a job: what it does not read of the record is left to ``modify_running``. Raises Refused."""
     cluster, options, now = change.cluster, change.ask.options, change.now
     old = cluster.specs.rows[job.spec]
     draft = change.begin_draft(job, ran=counted(job, now))
@@ -71,24 +109,8 @@ def modify_running(change: Change, job: Job) -> JobText:
         _settle_limits(cluster, draft, old, limits)
     settle_priority(draft)
     number = spec_number(cluster, draft.spec, change.decided.events, now)
-    amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
-    run = job.run
-    if run is not None and draft.spec.resreq != old.resreq:
-        parts = [part for part in run.parts if part.state not in OVER and part.slots]  # in a chunk one has them for all
-        amounts = tuple((part.host, reserved(part, draft.spec, old, cluster.conf)) for part in parts)
-    change.decided.events.append(
-        ev.JobModified(
-            at=now,
-            key=job.key,
-            spec=number,
-            name=_name(cluster, job, draft, options),
-            by=change.caller.user,
-            changes=tuple(describe(name, value) for name, value in options.items()),
-            reserved=amounts,
-            amended=_amended(cluster, draft, change.text),
-        )
-    )
-    return draft.text
+    changes = tuple(describe(name, value) for name, value in options.items())
+    return _Settled(draft, old, number, changes, _amended(cluster, draft, change.text))
 
 
 def _limits_asked(options: Iterable[str]) -> set[str]:

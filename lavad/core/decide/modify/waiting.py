@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -44,8 +45,40 @@ from proto.numbers import find_number
 from proto.options import find_reset
 
 
+class _Settled(NamedTuple):
+    """What the request makes of a job, and of all that are like it. ``spec``: the number of its new spec."""
+
+    draft: JobDraft
+    spec: int
+    changes: tuple[str, ...]
+    depends: bool
+    depend: Depend | None
+    ended: tuple[tuple[int, Ended], ...]
+
+
 def modify_waiting(change: Change, record: Job | Array) -> JobText:
     """Decide the event for a pending job or an array; returns its new text. Raises Refused."""
+    settled = change.once(_settled, record, isinstance(record, Job) and record.checkpoint >= 0, id(record.depend))
+    name, limit = _name(change, record, settled.draft)
+    change.decided.events.append(
+        ev.JobModified(
+            at=change.now,
+            key=record.key if isinstance(record, Job) else record.job,
+            spec=settled.spec,
+            name=name,
+            by=change.caller.user,
+            changes=settled.changes,
+            limit=limit,
+            depends=settled.depends,
+            depend=settled.depend,
+            ended=settled.ended,
+        )
+    )
+    return settled.draft.text
+
+
+def _settled(change: Change, record: Job | Array) -> _Settled:
+    """Of a job or an array: what it does not read of a record is left to ``modify_waiting``. Raises Refused."""
     cluster, options, caller, now = change.cluster, change.ask.options, change.caller, change.now
     draft = change.begin_draft(record)
     _check_roles(change, draft)
@@ -71,24 +104,9 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     number = spec_number(cluster, draft.spec, events, now)
     if "g" in options:
         events += missing_groups(cluster, draft.spec.group, caller.user, now)
-    name, limit = _name(change, record, draft)
     depends = bool({"w", "wn", "ti", "tin"} & options.keys())
     depend, ended = _condition(change, record, draft) if depends else (None, ())
-    events.append(
-        ev.JobModified(
-            at=now,
-            key=record.key if isinstance(record, Job) else record.job,
-            spec=number,
-            name=name,
-            by=caller.user,
-            changes=_describe_all(change),
-            limit=limit,
-            depends=depends,
-            depend=depend,
-            ended=ended,
-        )
-    )
-    return draft.text
+    return _Settled(draft, number, _describe_all(change), depends, depend, ended)
 
 
 def _check_roles(change: Change, draft: JobDraft) -> None:
