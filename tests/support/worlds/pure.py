@@ -26,7 +26,20 @@ def everything(cluster: Cluster) -> dict[str, Any]:
 
     ``Cluster.names`` is left out: it is built when it is first read.
     """
-    tables = ("jobs", "arrays", "specs", "hosts", "queues", "charges", "learnt", "tokens", "ended", "groups", "reservations")
+    tables = (
+        "jobs",
+        "arrays",
+        "specs",
+        "hosts",
+        "queues",
+        "charges",
+        "learnt",
+        "paces",
+        "tokens",
+        "ended",
+        "groups",
+        "reservations",
+    )
     conditions = cluster.conditions
     return snapshot(cluster) | {
         "tables": {name: (dict(getattr(cluster, name).rows), dict(getattr(cluster, name).changed)) for name in tables},
