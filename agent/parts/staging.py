@@ -156,7 +156,8 @@ def _is_over(work: CheckpointWork, now: float, timeout: int) -> bool:
     """Whether the time of a copy is over, which an end waits for, or which is given up."""
     if work.ending:
         return now >= work.ending + REMOVAL
-    return work.copied is not None and now >= work.copied.ended + timeout
+    # 0.0: the end does not wait for it yet, but for the checkpoint that it comes with
+    return work.copied is not None and 0.0 < work.copied.ended <= now - timeout
 
 
 def _may_write(entry: Entry) -> bool:

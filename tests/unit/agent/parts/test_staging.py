@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent.parts.job_report import STAGED
+from agent.parts.job_report import CHECKPOINT, STAGED
 from agent.starter.protocol import orders
 from agent.starter.protocol.answers import Generations
 from agent.starter.protocol.part import PartSpec
@@ -28,7 +28,7 @@ class Job:
     def __init__(self, folder: Path) -> None:
         self.bench = Bench(folder)
         self.runner = self.bench.runner
-        self.copier, self.nice = "", -1
+        self.copier, self.nice, self.writer = "", -1, ""
         self.bench.line.start = self._start  # type: ignore[method-assign]
         self.bench.line.put = self._put  # type: ignore[method-assign]
         self._orders: list[str] = []
@@ -38,6 +38,7 @@ class Job:
         self._orders.append("Start")
         if part.uid.endswith(STAGED):
             self.copier, self.nice = part.uid, part.nice
+        self.writer = part.uid if part.uid.endswith(CHECKPOINT) else self.writer
 
     def _put(self, order: orders.Order) -> None:
         what = f" {order.sig:d}" if isinstance(order, orders.Signal) else ""
@@ -50,9 +51,9 @@ class Job:
     def greeted(self, parts: tuple[PartStatus, ...]) -> None:
         self.runner.starter_connected(cast(Any, None), Hello("boot", 1, 0, parts, 2))
 
-    async def runs(self, place: int = -1) -> None:
+    async def runs(self, place: int = -1, method: str = "app") -> None:
         """On this host alone, or on two hosts at this place."""
-        text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp", checkpoint_folder="ck", checkpoint_method="app")
+        text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp", checkpoint_folder="ck", checkpoint_method=method)
         text.checkpoint_stage = "/all"
         hosts = [pb.HostSlots(host=name, slots=1) for name in ("h", "g")[: 1 if place < 0 else 2]]
         start = pb.Start(sequence=1, text=1, hosts=hosts, restart=-1, place=max(0, place))
@@ -120,6 +121,34 @@ def test_a_copy_that_an_end_waits_for_is_no_less_than_other_processes(job: Job) 
         job.found()  # the look of before the end
         job.found((2, 10))
         assert job.nice == 0
+
+    asyncio.run(story())
+
+
+def test_a_copy_goes_on_beside_the_program_that_ends_the_job_with_a_checkpoint(job: Job) -> None:
+    """The job is gone before the program tells of what it has written, which is copied after the one before it."""
+
+    async def story() -> None:
+        await job.runs(method="count")
+        job.runner.parts.look_for_checkpoints()
+        job.found((1, 10))
+        job.runner.parts.look_for_checkpoints()
+        first = job.copier
+        request = pb.Signal(number=1, kind="checkpoint", kill_after=True)
+        job.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[pb.Order(key=1, attempt=1, uid="u", signal=request)])))
+        assert job.writer
+        job.ends(int(signal.SIGKILL))
+        job.ordered()
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == [], "nothing ends the copy"
+        job.ends(0, job.writer, "2 10")
+        job.ends(0, first, "1 5")
+        job.found()  # the look of before the end
+        job.found()
+        assert job.copier != first
+        assert "ended" not in job.bench.said()
+        job.ends(0, job.copier, "2 5")
+        assert job.bench.said() == ["checkpointed", "ended"]
 
     asyncio.run(story())
 
