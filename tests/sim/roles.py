@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import checkpoint, control
-from lavad.core.decide.report.tasks import postponed
+from lavad.core.decide.report.tasks import ENDS_TASKS, postponed
 from lavad.core.decide.submit import submit
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Checkpoint, Kill, Migrate, Requeue, Resume, Select, Stop, Submit
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.rules.effects import Effect, EndTask, FinishPart, SignalPart, StartPart, StartTask
+from lavad.core.site.host import Facts
 from lavad.hosts.sessions import Session
 from proto.answers import Answer
 from tests.sim.agents import Host, Part
@@ -83,6 +86,10 @@ class Task:
 
 class RoleHost(Host):
     """As a host, with tasks. What it last said of each it says again when its agent has lost its memory."""
+
+    @property
+    def facts(self) -> Facts:
+        return replace(super().facts, starter=ENDS_TASKS)
 
     def _tasks(self, part: Part) -> dict[int, Task]:
         found: dict[int, Task] = part.__dict__.setdefault("tasks", {})
