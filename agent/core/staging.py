@@ -76,9 +76,11 @@ def name(state: Staging, generation: int) -> Staging:
     return replace(state, wanted=generation, retry=0.0 if state.retry < math.inf else state.retry, why="", failed=0)
 
 
-def is_given_up(state: Staging) -> bool:
-    """Whether another generation is copied than is wanted."""
-    return state.named and state.under_way >= 0 and state.under_way != state.wanted
+def is_given_up(state: Staging, newest: int = -1) -> bool:
+    """Whether another generation is copied than is wanted: by an end that waits, the ``newest`` whole one."""
+    if state.named:
+        return state.under_way >= 0 and state.under_way != state.wanted
+    return state.ended > 0.0 and 0 <= state.under_way < newest
 
 
 def found(now: float, state: Staging, generation: int) -> Staging:
@@ -86,11 +88,14 @@ def found(now: float, state: Staging, generation: int) -> Staging:
     return replace(state, under_way=generation, since=now, towards="")
 
 
-def done(now: float, state: Staging, size: int, why: str, by_host: bool = False) -> Decided:
-    """The copy is whole, of ``size`` bytes, or ``why`` it is not (``by_host``: for its holder); the same reason is told once."""
+def done(now: float, state: Staging, size: int, why: str, by_host: bool = False, newest: int = -1) -> Decided:
+    """The copy is whole, of ``size`` bytes, or ``why`` it is not (``by_host``: for its holder); the same reason is told once.
+
+    ``newest``: as in ``is_given_up``.
+    """
     generation, host = state.under_way, state.towards
     seconds = now - state.since
-    if is_given_up(state):
+    if is_given_up(state, newest if why else -1):
         return replace(state, under_way=-1), []
     if state.away and not host:
         return replace(state, under_way=-1), []  # begun before the agent started, and made again: it finds what is there already

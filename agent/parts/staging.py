@@ -38,13 +38,15 @@ class Stager:
         self._starter = starter
 
     def look(self, entry: Entry, now: float) -> None:
-        """Begin a copy where one is due; give up one that an ended part has waited for too long."""
+        """Begin a copy where one is due; give up one that an ended part has waited for too long, or that is not of its newest."""
         if entry.work.copied is None:
             return
         if entry.end is None and _may_write(entry):
             self._apply(entry, *staging.look(now, entry.work.copied, _known(entry)))
         elif entry.work.copying and _is_over(entry.work, now, checkpoints.timeout(self._site)):
             self.give_up(entry, now)
+        elif entry.work.copying and not entry.work.ending and staging.is_given_up(entry.work.copied, _known(entry)):
+            self.give_up(entry, now)  # of an older one: the end waits for the newest
 
     def here(self, uid: str, end: End | None, reason: str | None, now: float) -> None:
         """The starter has a part that copies; it has ended (``end``, or ``reason``), or still runs (None)."""
@@ -63,7 +65,8 @@ class Stager:
             return
         entry.work.copying, entry.work.ending = "", 0.0
         _, size, why = site_method.outcome(end, reason, "copy")
-        self._apply(entry, *staging.done(now, entry.work.copied, size, why, site_method.is_holders_fault(end)))
+        by_host = site_method.is_holders_fault(end)
+        self._apply(entry, *staging.done(now, entry.work.copied, size, why, by_host, _known(entry)))
 
     def ordered(self, entry: Entry, order: pb.Order, now: float) -> None:
         """The master names the host to which copies go from now on, or the generation that all hosts of the job copy."""

@@ -164,7 +164,7 @@ class RoleHost(Host):
         return any(self._has_process(part, rank) for rank in self._tasks(part))
 
     def _has_process(self, part: Part, rank: int) -> bool:
-        return next(process for one, _, process in part.__dict__["order"].tasks if one == rank)
+        return any(process for one, _, process in part.__dict__["order"].tasks if one == rank)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 

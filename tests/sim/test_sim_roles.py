@@ -10,7 +10,7 @@ from collections import Counter
 
 from tests.sim.roles import RoleSimulation
 
-SEEDS = max(12, int(os.environ.get("LAVA_SIM_SEEDS", "48")) // 4)
+SEEDS = max(8, int(os.environ.get("LAVA_SIM_SEEDS", "48")) // 6)
 
 
 def test_every_job_with_roles_comes_to_an_end() -> None:
@@ -18,7 +18,8 @@ def test_every_job_with_roles_comes_to_an_end() -> None:
     happened: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     for seed in range(SEEDS):
-        story = RoleSimulation(seed, jobs=16).run()
+        story = RoleSimulation(seed, jobs=16)
+        story.run()
         happened.update(type(event).__name__ for event in story.disk.events)
         asked.update(story.asked)
     names = (

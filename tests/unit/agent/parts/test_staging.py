@@ -126,7 +126,7 @@ def test_a_copy_that_an_end_waits_for_is_no_less_than_other_processes(job: Job) 
 
 
 def test_a_copy_goes_on_beside_the_program_that_ends_the_job_with_a_checkpoint(job: Job) -> None:
-    """The job is gone before the program tells of what it has written, which is copied after the one before it."""
+    """The job is gone before the program tells of what it has written, which is copied then."""
 
     async def story() -> None:
         await job.runs(method="count")
@@ -142,8 +142,11 @@ def test_a_copy_goes_on_beside_the_program_that_ends_the_job_with_a_checkpoint(j
         job.runner.parts.look_for_checkpoints()
         assert job.ordered() == [], "nothing ends the copy"
         job.ends(0, job.writer, "2 10")
-        job.ends(0, first, "1 5")
         job.found()  # the look of before the end
+        assert job.ordered() == ["Kill"]
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == ["Signal 15"], "the older one gives way to what was written last"
+        job.ends(15, first)
         job.found()
         assert job.copier != first
         assert "ended" not in job.bench.said()
