@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import OutputFile
@@ -73,6 +74,13 @@ def output_paths(text: pb.JobText, key: int, user: User, site: Site) -> OutputPa
     kept = "" if output and direct else keep + ".out"
     kept_error = keep + ".err" if error and output and not direct else ""
     return OutputPaths(output, error, kept, kept_error, expand(text.cwd, values) or user.home)
+
+
+def delivered_to(where: OutputPaths, new: OutputPaths) -> OutputPaths:
+    """The paths of a part that runs, once its files have other names: those that it writes itself stay."""
+    if not where.kept:
+        return where
+    return replace(where, output=new.output, error=new.error if where.kept_error else where.error)
 
 
 def job_stem(key: int) -> str:

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
-from msgspec.structs import replace
 
 from agent.core import checkpoint, decide
 from agent.core.checkpoint import Checkpoints
@@ -273,9 +272,7 @@ class Entry:
             self.set_checkpoint_period(changed.checkpoint_period, now)
         self.made = copy.copy(self.made)
         self.made.text = text
-        new = outputs.output_paths(text, self.key, self.made.user, site)
-        if self.where.kept:
-            self.where = replace(self.where, output=new.output, error=new.error if self.where.kept_error else "")
+        self.where = outputs.delivered_to(self.where, outputs.output_paths(text, self.key, self.made.user, site))
 
     def note(self, peaks: HostUse) -> Note | None:
         """What its shepherd is to tell the first host of the job, None: nothing, or nothing new.

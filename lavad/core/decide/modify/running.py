@@ -149,8 +149,12 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
         return "Output files of an interactive job that runs cannot be changed"
     if text.output and cluster.conf.params.lsb_stdout_direct:
         return "Output files of a running job cannot be changed: with LSB_STDOUT_DIRECT=Y they are being written"
-    if not text.error and asked & {"e", "eo"}:
+    if text.output == "/dev/null":
+        return "The output of this running job is thrown away; a file for it cannot be added now"
+    if asked & {"e", "eo"} and not text.error:
         return "Standard error of this running job goes with its standard output; an error file cannot be added now"
+    if asked & {"e", "eo"} and not text.output:
+        return "The error file of this running job cannot be changed: without -o it is being written"
     return ""
 
 

@@ -22,7 +22,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import ChangeLimits, ChangeText, effects_due
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ALICE, BOB, LOCAL, Bench
-from tests.unit.lavad.core.decide.modify.test_modify import bmod, reset
+from tests.unit.lavad.core.decide.modify.test_modify import TEXT, bmod, reset
 
 REFUSED = "non-repetitive job is running"
 
@@ -310,6 +310,36 @@ def test_output_files_of_a_running_job_change_where_they_are_delivered_at_its_en
     bench.configure(params=replace(bench.cluster.conf.params, lsb_stdout_direct=True))
     with pytest.raises(Refused, match="LSB_STDOUT_DIRECT"):
         bmod(bench, key, o="other")
+
+
+@pytest.mark.parametrize(
+    ("had", "asked", "why"),
+    [
+        ({"o": "out", "e": "err"}, {"o": "new"}, ""),
+        ({"o": "out", "e": "err"}, {"on": True}, ""),
+        ({"o": "out", "e": "err"}, {"e": "new"}, ""),
+        ({"o": "out", "e": "err"}, {"eo": "new"}, ""),
+        ({"e": "err"}, {"o": "new"}, ""),
+        ({}, {"oo": "new"}, ""),
+        ({"e": "err"}, {"e": "new"}, "it is being written"),
+        ({"e": "err"}, {"eo": "new"}, "it is being written"),
+        ({"o": "out"}, {"eo": "new"}, "an error file cannot be added now"),
+        ({"o": "/dev/null", "e": "err"}, {"o": "new"}, "is thrown away"),
+        ({"o": "/dev/null", "e": "err"}, {"eo": "new"}, "is thrown away"),
+        ({"o": "out", "I": True}, {"o": "new"}, "of an interactive job that runs"),
+    ],
+)
+def test_what_is_written_where_it_is_while_the_job_runs_stays_there(
+    bench: Bench, had: dict[str, Any], asked: dict[str, Any], why: str
+) -> None:
+    key = running(bench, **had)
+    files = replace(TEXT, output=had.get("o", ""), error=had.get("e", ""), interactive="I" if "I" in had else "")
+    if why:
+        with pytest.raises(Refused, match=why):
+            bmod(bench, key, text=files, **asked)
+        return
+    bmod(bench, key, text=files, **asked)
+    assert amended(bench, key)
 
 
 def test_mail_of_a_running_job(bench: Bench) -> None:
