@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from math import ceil
 
 import msgspec
 
@@ -28,7 +30,7 @@ TITLES = {
     "threads": "THREADLIMIT",
 }
 """What LSF calls the fields of Limits."""
-_SIZE = re.compile(r"(\d{1,15})(?:\.\d+)?([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)([KMGTPEZ]?)B?!?", re.ASCII | re.IGNORECASE)
 _UNITS = {"K": 1, "M": 1024, "G": 1024**2, "T": 1024**3, "P": 1024**4, "E": 1024**5, "Z": 1024**6}
 MAX_KB = 2**53 - 1
 """In bytes it still is a 64-bit number, as limits of processes are."""
@@ -56,13 +58,16 @@ def read_time(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("v", "D", "F", "S", "C")
 def read_size(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """A number in the site's unit (LSF_UNIT_FOR_LIMITS) or one of its own, perhaps with ``!``; 0 is no limit, but of -C."""
+    """A number in the site's unit (LSF_UNIT_FOR_LIMITS) or one of its own, perhaps with ``!``; 0 is no limit, but of -C.
+
+    LSF wants whole numbers; of others (``1.5G``, ``4000.0`` of a program) a part of a KB counts as one.
+    """
     text = text_of(option, value)
     field = _field(option)
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise Refused(f"{text}: Bad {TITLES[field]} specification")
-    kb = int(match[1]) * (_UNITS[match[2].upper()] if match[2] else draft.conf.params.unit_kb)
+    kb = ceil(Decimal(match[1]) * (_UNITS[match[2].upper()] if match[2] else draft.conf.params.unit_kb))
     if kb > MAX_KB:
         raise Refused(f"{text}: {TITLES[field]} is too large")
     draft.set_limit(**{field: kb if kb or option == "C" else None})

@@ -48,6 +48,10 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("M", "2GB", lambda s: s.limits.mem, 2 * 1024**2),
     ("M", "512m", lambda s: s.limits.mem, 512 * 1024),
     ("M", "512M!", lambda s: s.limits.mem, 512 * 1024),
+    ("M", "1.5G", lambda s: s.limits.mem, 1536 * 1024),
+    ("M", "0.5G!", lambda s: s.limits.mem, 512 * 1024),
+    ("M", "4000.0", lambda s: s.limits.mem, 4000),
+    ("C", "0.2K", lambda s: s.limits.core, 1),
     ("M", "0", lambda s: s.limits.mem, None),
     ("C", "0", lambda s: s.limits.core, 0),
     ("p", "12", lambda s: s.limits.processes, 12),
@@ -112,7 +116,10 @@ BAD: list[tuple[str, OptionValue, str]] = [
             ("C", "CORELIMIT"),
         )
     ],
-    *[("M", value, f"{value}: Bad MEMLIMIT specification") for value in ("-1", "", "2Q", "1 G", "1GG", "9" * 16)],
+    *[
+        ("M", value, f"{value}: Bad MEMLIMIT specification")
+        for value in ("-1", "", "2Q", "1 G", "1GG", "9" * 16, "1.", ".5", "1.5.5")
+    ],
     *[("p", value, f"{value}: Bad PROCESSLIMIT specification") for value in ("0", "x", "-1", "2147483648")],
     *[("T", value, f"{value}: Bad THREADLIMIT specification") for value in ("0", "x", "-1", "2147483648", "")],
     *[("f", value, "Bad file copy specification") for value in ("", "a", "a ! b", "> b", "a > b c", "a>b")],
