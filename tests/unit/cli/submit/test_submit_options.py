@@ -29,6 +29,10 @@ def test_options_end_at_the_first_word_that_is_none():
     assert read("-n", "4", "-H", "ls", "-l", "-n") == ({"n": "4", "H": True}, ["ls", "-l", "-n"])
 
 
+def test_two_dashes_end_the_options_and_of_one_given_twice_the_last_counts():
+    assert read("-n", "4", "-H", "-n", "2", "--", "-x", "y") == ({"H": True, "n": "2"}, ["-x", "y"])
+
+
 @pytest.mark.parametrize(
     ("word", "name", "value"),
     [
@@ -37,6 +41,8 @@ def test_options_end_at_the_first_word_that_is_none():
         ("-oout.%J", "o", "out.%J"),
         ("-o/tmp/x", "o", "/tmp/x"),
         ("-sp50", "sp", "50"),
+        ("-oo/tmp/x", "oo", "/tmp/x"),
+        ("-cwd/tmp", "cwd", "/tmp"),
         ("-Japple-1", "J", "apple-1"),
         ("-M4GB", "M", "4GB"),
     ],

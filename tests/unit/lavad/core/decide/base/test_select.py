@@ -58,7 +58,7 @@ def test_a_filter_alone_means_the_job_submitted_last_and_with_id_0_all(
 ) -> None:
     """As in LSF. Of all, started ones come first, then those of the queue with the higher priority."""
     assert found(site, Select(**filters), ALICE) == last  # type: ignore[arg-type]
-    assert found(site, Select(ids=["0"], **filters), ALICE) == every  # type: ignore[arg-type]
+    assert found(site, Select(ids=["0"], **filters), ALICE) == every
 
 
 @pytest.mark.parametrize(("state", "every"), [("run", ["1"]), ("susp", ["2"]), ("pend", ["3", "4", "5"])])
