@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import gc
 import os
+import signal
 import sys
 
 if __package__ in (None, ""):
@@ -24,6 +25,7 @@ def main(argv: list[str] | None = None) -> int:
 
     options = _options(argv)
     os.umask(0o022)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # what whoever started it had blocked, its jobs would have blocked, too
     with contextlib.suppress(PermissionError):
         os.setsid()
     try:

@@ -82,6 +82,28 @@ def test_pytorch_ddp_by_torchrun(cluster: Cluster, tmp_path: Path, kind: str) ->
     assert [line.partition(" local")[0] for line in lines] == [line.partition(" local")[0] for line in FOUR]
 
 
+PYTORCHJOB = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  pytorchReplicaSpecs:
+    Master: {template: {spec: {containers: [{name: pytorch, command: [PYTHON, train.py], resources: {limits: {cpu: 3}}}]}}}
+    Worker: {template: {spec: {containers: [{name: pytorch, command: [PYTHON, train.py], resources: {limits: {cpu: 3}}}]}}}
+"""
+
+
+def test_pytorchjob_ddp(cluster: Cluster, tmp_path: Path) -> None:
+    """The tasks of a manifest, on hosts whose names nothing resolves, meet by Gloo as ranks of -a pytorch do."""
+    (tmp_path / "train.py").write_text(DDP)
+    (tmp_path / "job.yaml").write_text(PYTORCHJOB.replace("PYTHON", str(bin_of("torch") / "python")))
+    said = cluster.run("lava run -o out -e err job.yaml", cwd=tmp_path).stdout
+    state = cluster.wait_end(int(said.partition("<")[2].partition(">")[0]), timeout=240)
+    assert state == ["DONE"], (tmp_path / "err").read_text()[-4000:]
+    lines = sorted(line for line in (tmp_path / "out").read_text().splitlines() if line.startswith("rank "))
+    assert lines == ["rank 0 of 2 local 0", "rank 1 of 2 local 0"]
+
+
 LIGHTNING = """
 import os
 from lightning.fabric.plugins.environments import LSFEnvironment

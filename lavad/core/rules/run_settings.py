@@ -117,7 +117,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
     params = conf.params
     queue = cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)
     app = conf.app_conf.get(spec.app) or ApplicationConfig(name=spec.app)
-    warn_action, warn_before = _warning(own, app, queue)
+    warn_action, warn_before = warning_of(own, app, queue)
     limit_is_of_job = "JOB" in app.memlimit_type if app.memlimit_type else params.job_memlimit
     return RunSettings(
         cluster=conf.cluster,
@@ -181,7 +181,7 @@ def are_settled(spec: Spec) -> bool:
     return spec.checkpoint is None and not spec.roles and limits.run is None and limits.cpu is None
 
 
-def _warning(own: TextSettings, app: ApplicationConfig, queue: QueueConfig) -> tuple[str, int]:
+def warning_of(own: TextSettings, app: ApplicationConfig, queue: QueueConfig) -> tuple[str, int]:
     """Action and seconds before a limit, each the job's own, its profile's or its queue's; nothing unless both are said."""
     action = own.warn_action or app.job_warning_action or queue.job_warning_action
     before = own.warn_before or app.job_action_warning_time or queue.job_action_warning_time

@@ -6,9 +6,11 @@ queue's run window where TERMINATE_WHEN=WINDOW, and its end by the master once i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import TerminateWhen
 from lavad.core.job.job import Job
 from lavad.core.job.run_time import counted
@@ -18,6 +20,7 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import WAITING
 from lavad.core.lang.windows import is_open, local_of, next_change, parse_windows
+from lavad.core.rules.run_settings import text_settings, warning_of
 from lavad.local_time import local_time
 from lavad.queries.facts.jobfacts import run_limit
 from lavad.queries.frame.request import Request, Shown, out
@@ -67,6 +70,16 @@ def _left(request: Request, job: Job, spec: Spec) -> float | None:
         closes = next_change(windows, local)
         if closes is not None and is_open(windows, local):
             ends.append(closes)
-    pending = run.pending_signals if run is not None else ()
-    ends += [one.at + one.notice - now for one in pending if one.ends and one.notice]
+    pending = [one for one in (run.pending_signals if run is not None else ()) if one.ends and one.notice]
+    if pending:
+        most = _notice_of(request, job, spec)
+        ends += [one.at + min(one.notice, most) - now for one in pending]
     return min(ends, default=None)
+
+
+def _notice_of(request: Request, job: Job, spec: Spec) -> float:
+    """Seconds that a job has at most once it was warned: those of its own warning, without one what the master gives."""
+    own = text_settings(request.view.texts([job])[job.key])
+    queue = request.cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)
+    app = request.cluster.conf.app_conf.get(spec.app) or ApplicationConfig(name=spec.app)
+    return warning_of(own, app, queue)[1] or math.inf

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -196,6 +197,16 @@ def test_signals_reach_groups_or_only_tasks(rig: Rig) -> None:
     assert log.read_text() == "top\n"
     rig.send({"do": "kill", "uids": ["sig", "unknown"]})
     rig.gone("sig")
+
+
+def test_a_job_hears_signals_that_whoever_started_the_starter_had_blocked(tmp_path: Path) -> None:
+    """Of one process, and of several; the starter itself ends by SIGTERM."""
+    rig = Rig(tmp_path)
+    rig.under = ["env", "--block-signal=TERM,USR1"]
+    rig.start()
+    for uid, tasks in (("one", [{"rank": 0}]), ("two", [{"rank": 0}, {"rank": 1}])):
+        assert rig.run(uid, "kill -TERM $$; exit 3", tasks=tasks)["status"] == signal.SIGTERM
+    assert rig.stop() == 0
 
 
 def test_a_part_without_tasks_holds_its_host_until_killed(rig: Rig) -> None:

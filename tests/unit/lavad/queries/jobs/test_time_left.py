@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -48,6 +50,25 @@ def test_what_ends_it_first_counts() -> None:
     c.feed(ev.SignalRequested(at=c.now, key=2, pending=pending))
     c.now += 20
     assert left(c, 2) == "40", "it was warned"
+
+
+@pytest.mark.parametrize(
+    ("text", "queue", "seconds"),
+    [
+        ({}, {}, "300"),
+        ({"warn_action": "TERM", "warn_before": 60}, {}, "60"),
+        ({}, {"job_warning_action": "TERM", "job_action_warning_time": 120}, "120"),
+        ({"warn_action": "TERM", "warn_before": 900}, {}, "300"),
+    ],
+)
+def test_a_job_that_was_warned_has_the_time_of_its_warning(text: dict[str, Any], queue: dict[str, Any], seconds: str) -> None:
+    """Of -wt, or of its queue, and not more than the master gives."""
+    c = QueryCluster()
+    c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, queues=(QueueConfig(name="normal", **queue),))))
+    c.submit(1, text=text)
+    c.start(1)
+    c.feed(ev.SignalRequested(at=c.now, key=1, pending=PendingSignal(kind=SignalKind.REQUEUE, at=c.now, notice=300)))
+    assert left(c) == seconds
 
 
 def test_a_run_window_counts_where_it_ends_jobs() -> None:
