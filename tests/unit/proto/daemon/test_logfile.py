@@ -79,7 +79,9 @@ path = Path(sys.argv[1])
 logfile.follow(str(path))
 path.unlink()
 os.mkfifo(path)
-for _ in range(9):
+os.kill(os.getpid(), signal.SIGHUP)
+wait_until(lambda: not signal.getsignal(signal.SIGHUP).__self__._asked, 30)  # it is being opened
+for _ in range(8):
     os.kill(os.getpid(), signal.SIGHUP)
 threads = len(os.listdir("/proc/self/task"))
 waited_for = path.rename(path.with_name("fifo"))
