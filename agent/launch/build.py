@@ -382,7 +382,8 @@ def _with_framework(part: PartSpec, launch: frameworks.Launch, order: pb.Order, 
             line = torchrun.command(text.command, options)
             argv = command.command_argv(line, made.path, text.login_shell, text.job_starter)
             part = part._replace(argv=tuple(software.wrap(text.software, argv)))
-    tasks = tuple(task._replace(env={**env, **task.env}) for task in frameworks.tasks(launch, start, text.gpus_per_task))
+    own = frameworks.tasks(launch, start, text.gpus_per_task, text.resizable)
+    tasks = tuple(task._replace(env={**env, **task.env}) for task in own)
     return part._replace(
         link=mpi.link(start, site.address, text.resizable),
         ports=frameworks.ports(launch, start, order.uid),

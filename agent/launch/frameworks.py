@@ -245,10 +245,14 @@ _OWN = {
 }
 
 
-def tasks(launch: Launch, start: pb.Start, each: int = 0) -> tuple[TaskSpec, ...]:
-    """The ranks of this host, or its one launcher, which has the number of the host. ``each``: as of ``of_rank``."""
+def tasks(launch: Launch, start: pb.Start, each: int = 0, resizable: bool = False) -> tuple[TaskSpec, ...]:
+    """The ranks of this host, or its one launcher, which has the number of the host. ``each``: as of ``of_rank``.
+
+    ``resizable``: hosts come and go, and no two of them have one number, though their places change.
+    """
     if launch.kind in PER_HOST:
-        return (TaskSpec(start.place, {"LSF_PM_TASKID": str(start.place + 1)}),)
+        number = start.hosts[start.place].node_index if resizable else start.place
+        return (TaskSpec(number, {"LSF_PM_TASKID": str(number + 1)}),)
     first = sum(host.slots for host in start.hosts[: start.place])
     return tuple(
         TaskSpec(first + local, {"LSF_PM_TASKID": str(first + local + 1)} | of_rank(launch, start, local, each))

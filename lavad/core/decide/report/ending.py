@@ -313,8 +313,11 @@ def first_failed_host(run: Attempt, spec: Spec) -> tuple[str, ...]:
     rank = run.verdict.first_rank
     if run.tasks:
         return (run.parts[run.tasks[rank].place].host,) if rank < len(run.tasks) else ()
+    if spec.launch.partition("(")[0] == _PER_HOST:
+        numbers = (part.node_index if run.elastic else place for place, part in enumerate(run.parts))
+        return tuple(part.host for number, part in zip(numbers, run.parts, strict=True) if number == rank)
     for part in run.parts:
-        rank -= 1 if spec.launch.partition("(")[0] == _PER_HOST else part.slots
+        rank -= part.slots
         if rank < 0:
             return (part.host,)
     return ()

@@ -131,6 +131,11 @@ def test_torchrun_is_given_no_rank() -> None:
     how = frameworks.parse("torchrun")
     assert how is not None
     assert [task.rank for task in frameworks.tasks(how, start(1))] == [1]
+    # one that joins where another has left before
+    hosts = [pb.HostSlots(host=f"h{number}", slots=1, node_index=number) for number in (0, 2, 3)]
+    for place, number in enumerate((0, 2, 3)):
+        (task,) = frameworks.tasks(how, start(place, hosts), resizable=True)
+        assert (task.rank, task.env["LSF_PM_TASKID"]) == (number, str(number + 1))
 
 
 def test_a_job_on_one_host_stays_inside_it() -> None:

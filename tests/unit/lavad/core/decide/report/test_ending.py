@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
 from config.model.values import FairShare, RequeueExit
@@ -42,6 +43,13 @@ def test_the_host_of_a_rank(rank: int, launch: str, host: str) -> None:
     assert ending.first_failed_host(run_of(rank), spec) == ((host,) if host else ())
     assert ending.first_failed_host(run_of(rank, 0), spec) == ()
     assert ending.first_failed_host(run_of(0, slots=(8,)), spec) == ()
+
+
+def test_the_host_of_a_torchrun_whose_job_has_lost_a_host_before_it() -> None:
+    """It keeps its number, whatever its place among the hosts has become."""
+    parts = tuple(Part(host=f"h{number}", slots=1, node_index=number) for number in (0, 2, 3))
+    run = replace(run_of(2), parts=parts, elastic=True)
+    assert ending.first_failed_host(run, Spec(user="u", queue="normal", slots=2, launch="torchrun(nproc=1)")) == ("h2",)
 
 
 def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Bench) -> None:
