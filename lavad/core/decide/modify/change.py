@@ -16,6 +16,7 @@ from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.submit.files import leave_working_folder
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import READERS
+from lavad.core.decide.submit.slots import leave_nodes
 from lavad.core.decide.submit.submit import known_names, known_resources
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
@@ -72,6 +73,8 @@ class Change(msgspec.Struct, frozen=True):
 
 def reset(draft: JobDraft, option: Option) -> None:
     """Reset what an option sets to the default. The reset of ``-r`` is an option of its own, ``-rn``."""
+    if option.name == "nnodes":
+        leave_nodes(draft)
     own = option.name + "n"
     if own in READERS:
         READERS[own](draft, own, True)

@@ -53,6 +53,12 @@ def read_nodes(draft: JobDraft, option: str, value: OptionValue) -> None:
     draft.set_spec(slots=tasks, max_slots=tasks, resreq=spread)
 
 
+def leave_nodes(draft: JobDraft) -> None:
+    """The tasks are no longer spread over a number of hosts."""
+    if "ptile" in draft.spec.resreq:
+        draft.set_spec(resreq=resreq.without_ptile(resreq.parse(draft.spec.resreq)))
+
+
 @reads("hostfile")
 def read_host_file(draft: JobDraft, option: str, value: OptionValue) -> None:
     """The command sends the file's name and its lines, ``host slots`` each."""

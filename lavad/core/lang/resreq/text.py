@@ -291,6 +291,12 @@ def with_rusage(req: ResReq, rusage: tuple[Rusage, ...]) -> str:
     return _text(msgspec.structs.replace(req, rusage=rusage))
 
 
+def without_ptile(req: ResReq) -> str:
+    """A requirement without the one ``span[ptile=N]`` that ``-nnodes`` makes, as users write it."""
+    made = req.span is not None and req.span == sections.Span("ptile", req.span.n)
+    return _text(msgspec.structs.replace(req, span=None)) if made else req.text
+
+
 def _text(req: ResReq, digits: str = "") -> str:
     if req.compound:
         return "+".join((f"{count}*" if count else "") + f"{{{_text(part, digits)}}}" for count, part in req.compound)

@@ -29,6 +29,7 @@ VALUES: dict[str, Any] = {
     "J": "other",
     "Jd": "text",
     "m": "h1",
+    "nnodes": "5",
     "notify": "exit",
     "P": "p",
     "Q": "1",
@@ -43,8 +44,8 @@ VALUES: dict[str, Any] = {
     "w": "done(1)",
     "wa": "URG",
 }
-OTHERWISE = {"hl": "does nothing", "hostfile": "", "is": "", "r": "-rn is more than a reset", "ti": "is of -w", "nnodes": ""}
-"""Why an option is not among these; "": a command sends more than its value, or it sets what others set too."""
+OTHERWISE = {"hl": "does nothing", "hostfile": "", "is": "", "r": "-rn is more than a reset", "ti": "is of -w"}
+"""Why an option is not among these; "": a command sends more than its value."""
 GIVEN = replace(TEXT, cwd="/home/alice", output="")
 
 
