@@ -81,8 +81,14 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "lava why JOB",
     ),
     (
+        "absolute_priority",
+        "Jobs of a queue with APS_PRIORITY cannot be moved",
+        "APS_PRIORITY orders the jobs of that queue by a number; a place in line means nothing there.",
+        "bjobs -aps shows the number; bmod -sp changes the priority that is in it",
+    ),
+    (
         "started",
-        "Job has already started|of a running job|This is for jobs that run|of an element are its array's",
+        "Job has already started|of a running job|of this running job|This is for jobs that run|of an element are its array's",
         "That cannot be changed or done once the job runs, or only then.",
         "-",
     ),
