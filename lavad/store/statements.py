@@ -123,7 +123,7 @@ class Statements:
         self.revived = _delete(schema.jobs.c.id, dialect)
         self.finished = upsert(schema.jobs, dialect)
         self.array = upsert(schema.arrays, dialect)
-        self.spec = insert(schema.specs, dialect)
+        self.spec = upsert(schema.specs, dialect)
         self.text = upsert(schema.texts, dialect)
         self.attached = upsert(schema.attachments, dialect)
         self.env = insert_once(schema.blobs, dialect)

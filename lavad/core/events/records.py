@@ -75,6 +75,13 @@ def record_of(cluster: Cluster, key: int) -> Job:
     )
 
 
+def is_live(cluster: Cluster, key: int) -> bool:
+    """Whether ``record_of`` finds the job or element."""
+    array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
+    untouched = array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
+    return untouched or key in cluster.jobs.rows
+
+
 def stands(array: Array, index: int) -> int:
     """Whether an untouched element is blocked by its array's condition: MET, BLOCKED or NEVER."""
     if index not in array.waiting:

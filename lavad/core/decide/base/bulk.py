@@ -13,6 +13,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.room import TOO_MANY, has_room
 from lavad.core.decide.base.select import FINISHED, UNKNOWN, Found, Target, select
+from lavad.core.decide.base.specs import with_specs
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.lang.ids import index_of, key_of
@@ -33,7 +34,7 @@ LEFT_OUT = "left out"
 class Chunking(NamedTuple):
     """How a command is cut into chunks.
 
-    ``before``: list in which its decisions put events that must come first (new specs). ``begin`` is called before a chunk is
+    ``before``: list in which its decisions put the new specs of jobs. ``begin`` is called before a chunk is
     decided, or decided again as it could not be stored: what they know of it is to be forgotten. ``by_element``: each untouched
     element counts as a job for the size of a chunk; ``splits``: so it does where not all elements of its array are meant, as they
     then get records of their own.
@@ -126,7 +127,7 @@ class _Chunks:
                 if why != LEFT_OUT:
                     lines.append({"id": target.shown, "ok": not why, "why": why})
                 at, refusal, done = at + 1, "", False
-        all_events = [*self._before, *events]
+        all_events = with_specs(cluster, self._before, events)
         results = (*results, lines)
         if at < len(self._targets):
             next_progress = _Progress(at, rest, refusal, done)

@@ -24,6 +24,29 @@ def spec_number(cluster: Cluster, spec: Spec, events: list[ev.Event], now: float
     return number
 
 
+def with_specs(cluster: Cluster, added: Iterable[ev.Event], events: Iterable[ev.Event]) -> list[ev.Event]:
+    """The events, each spec that they give to jobs added right before the first of them, and no other.
+
+    Before that no job has it, and such a spec may be dropped whenever another loses its last job, as many of a command may. So
+    one that is there, but that no job has, is added again.
+    """
+    new = {event.spec: event for event in added if isinstance(event, ev.SpecAdded)}
+    found: list[ev.Event] = []
+    used = set[int]()
+    for event in events:
+        if isinstance(event, ev.SpecAdded):
+            continue
+        if isinstance(event, ev.JobSwitched | ev.JobModified) and event.spec not in used:
+            number = event.spec
+            used.add(number)
+            if number in new:
+                found.append(new[number])
+            elif number in cluster.idle_specs:
+                found.append(ev.SpecAdded(at=event.at, spec=number, value=cluster.specs.rows[number]))
+        found.append(event)
+    return found
+
+
 def together(cluster: Cluster, decided: Iterable[Sequence[ev.Event]]) -> list[ev.Event]:
     """The events about several jobs, each decided on the same state; each new spec gets a number of its own."""
     found: list[ev.Event] = []

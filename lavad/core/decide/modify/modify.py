@@ -17,14 +17,15 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.resolve import NOTHING, StoredJobs
 from lavad.core.decide.base.room import FULL, check_room
 from lavad.core.decide.base.select import Target, get_target
+from lavad.core.decide.base.specs import with_specs
 from lavad.core.decide.modify.change import Change
 from lavad.core.decide.modify.running import modify_running, why_not_running
 from lavad.core.decide.modify.waiting import modify_waiting
-from lavad.core.events.records import record_of
+from lavad.core.events.records import is_live, record_of
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Refused
-from lavad.core.lang.ids import index_of, job_of, key_of
+from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import WAITING
 from lavad.core.rules.pending import Waiting, is_over, pending_limits
 
@@ -75,8 +76,10 @@ def _in_chunks(change: Change, records: Sequence[Job | Array]) -> Decided:
     now = {_key_of(record) for record in records[:AT_ONCE]}
     left = [_key_of(record) for record in records[AT_ONCE:]]
     decided = change.decided
+    if len(records) > 1:
+        events = [event for event in decided.events if not isinstance(event, ev.JobModified) or event.key in now]
+        decided.events = with_specs(change.cluster, events, events)
     if left:
-        decided.events = [event for event in decided.events if not isinstance(event, ev.JobModified) or event.key in now]
         decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left)
     return decided
 
@@ -86,20 +89,14 @@ def _rest(change: Change, keys: Sequence[int]) -> Decided:
     cluster, decided = change.cluster, Decided(answer=change.decided.answer)
     change = replace(change, decided=decided, settled={})
     for key in keys[:AT_ONCE]:
-        if _is_live(cluster, key):
+        if is_live(cluster, key):
             record = record_of(cluster, key)
             with suppress(Refused) if _has_started(record) else nullcontext():
                 _modify_each(change, [record])
+    decided.events = with_specs(cluster, decided.events, decided.events)
     if left := keys[AT_ONCE:]:
         decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left)
     return decided
-
-
-def _is_live(cluster: Cluster, key: int) -> bool:
-    """Whether the job or element is there, if only among the untouched ones of its array."""
-    array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
-    untouched = array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
-    return untouched or key in cluster.jobs.rows
 
 
 def _key_of(record: Job | Array) -> int:
