@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.room import check_room
 from lavad.core.decide.base.select import get_target, select
+from lavad.core.events.records import is_live
 from lavad.core.job.message import Message
 from lavad.core.lang.asks import Caller, Post, Refused, Select
 from lavad.core.lang.ids import show
@@ -42,13 +46,26 @@ def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
     check_room(cluster, cluster.specs.rows[record.spec].user, len(keys))
     if ask.body and not whole and len(keys) > MOST_ATTACHED:
         raise Refused(f"{job}: Data is attached to at most {MOST_ATTACHED} elements at a time")
-    holders = {key: (target.array if whole else key) if ask.body else 0 for key in keys}
     message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, size=len(ask.body))
-    return Decided(
-        events=[ev.MessagePosted(at=now, key=key, message=replace(message, attached=holders[key])) for key in keys],
-        attached=[(holder, ask.number, ask.body) for holder in dict.fromkeys(holders.values()) if holder],
-        answer={"job": job},
-    )
+    decided = _posted(cluster, keys, message, target.array if whole else 0, job, now)
+    holders = [target.array] if whole else keys
+    decided.attached = [(holder, ask.number, ask.body) for holder in holders if ask.body]
+    return decided
+
+
+def _posted(cluster: Cluster, keys: Sequence[int], message: Message, array: int, job: str, now: float) -> Decided:
+    """The message for some of the jobs and elements now, for the others in later turns if they are there then.
+
+    ``array``: it has the attached data for all of them; 0: each has its own.
+    """
+    decided = Decided(answer={"job": job})
+    for key in keys[:AT_ONCE]:
+        if key == array or is_live(cluster, key):
+            own = replace(message, attached=(array or key) if message.size else 0)
+            decided.events.append(ev.MessagePosted(at=now, key=key, message=own))
+    if left := keys[AT_ONCE:]:
+        decided.more = lambda cluster, at: _posted(cluster, left, message, array, job, at)
+    return decided
 
 
 def _named(cluster: Cluster, wanted: Select, caller: Caller) -> str:
