@@ -23,13 +23,13 @@ from lavad.processes.followers import Followers
 from lavad.processes.job_list import JobList
 from lavad.processes.long_query import LongQuery
 from lavad.processes.usage_history import UsageHistory
-from lavad.queries.cost import is_list, is_short
+from lavad.queries.cost import FEW, is_list, is_short
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
 from lavad.replica import protocol as feed
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
-from lavad.store.errors import StoreRefused
+from lavad.store.errors import StoreRefused, TooManyJobs
 from proto.daemon.logs import indented
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ SLOW = "Output dropped: the client reads too slowly"
 AWAY = "The master's store cannot be read now, try again later"
 
 
+class NotShort(Exception):
+    """A query takes longer than a short one may."""
+
+
 def open_store(replica: Replica) -> Reader:
     """What reads the store. Raises StoreRefused."""
     from lavad.store.read import Reader
@@ -61,9 +65,15 @@ def open_store(replica: Replica) -> Reader:
 
 
 def answers(
-    replica: Replica, opened: Callable[[], Reader], ask: feed.Ask, history: UsageHistory | None = None
+    replica: Replica,
+    opened: Callable[[], Reader],
+    ask: feed.Ask,
+    history: UsageHistory | None = None,
+    checked: Callable[[], None] | None = None,
 ) -> Iterator[feed.Answer]:
-    """One query, rendered piece by piece; ``opened`` is called if it reads the store."""
+    """One query, rendered piece by piece; ``opened`` is called if it reads the store. Raises NotShort if ``checked`` does, and
+    TooManyJobs if the store's reader does.
+    """
     view = View(
         cluster=replica.cluster,
         soft=replica.soft,
@@ -71,6 +81,7 @@ def answers(
         master=replica.site.master,
         lsf=replica.site.lsf,
         samples=history.of if history is not None else None,
+        checked=checked,
     )
     pieces: list[tuple[str, str]] = []
     size, code = 0, 0
@@ -87,6 +98,8 @@ def answers(
     except StoreRefused as error:
         yield _away(ask, error)
         return
+    except (NotShort, TooManyJobs):
+        raise
     except MemoryError:
         pieces, code = [("err", f"{ask.query.command}: The query needs too much memory\n")], 255
     except Exception as error:
@@ -242,17 +255,30 @@ class Queries:
         ask = _next(self._short, next(iter(self._short)))
         self._replica.send(feed.Begun(number=ask.number))
         until, size = time.thread_time() + SHORT_TIME, 0
+
+        def checked() -> None:
+            if time.thread_time() > until:
+                raise NotShort
+
         pieces: list[feed.Answer] = []
-        for piece in answers(self._replica, self._open, ask, self._history):
-            pieces.append(piece)
-            size += sum([len(text) for _, text in piece.pieces])
-            if piece.exit is None and (size > MOST_SHORT or time.thread_time() > until):
-                self._replica.send(feed.Begun(number=0))
-                self._long.setdefault(ask.caller.user, deque()).append(ask)
-                self._start_long()
-                return
+        try:
+            for piece in answers(self._replica, self._open_for_short, ask, self._history, checked):
+                pieces.append(piece)
+                size += sum([len(text) for _, text in piece.pieces])
+                if piece.exit is None and size > MOST_SHORT:
+                    raise NotShort
+        except (NotShort, TooManyJobs):
+            self._replica.send(feed.Begun(number=0))
+            self._long.setdefault(ask.caller.user, deque()).append(ask)
+            self._start_long()
+            return
         for piece in pieces:
             self._replica.send(piece)
+
+    def _open_for_short(self) -> Reader:
+        from lavad.store.read import BoundedReader
+
+        return BoundedReader(self._open().engine, FEW)
 
     def _open(self) -> Reader:
         if self._reader is None:

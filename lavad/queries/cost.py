@@ -13,11 +13,13 @@ FEW = 1000
 """Jobs and elements; a thousand lines of bjobs -l take about a quarter of a second."""
 RECORDS_OF_HISTORY = frozenset({"array", "chart", "health", "use"})
 OF_HISTORY = frozenset({"bacct", "badmin", "bhist", "bjdep", "bjdepinfo", "bjgroup", "lsacct", "report", "status"})
-OF_JOBS = frozenset({"bjobs", "stats", "why", "bread", "bstatus"})
+OF_JOBS = frozenset({"bjobs", "stats", "bread", "bstatus"})
 PLAIN = frozenset({"J", "P", "UF", "X", "app", "g", "json", "l", "m", "noheader", "o", "p", "q", "r", "s", "u", "w", "W"})
 """Options of bjobs that show no finished jobs; of these u may show other users' jobs."""
 ROWS = frozenset({"G", "J", "P", "app", "g", "m", "noheader", "q", "r", "u", "w"})
 """Options of bjobs that leave it at a line for each live job, made of what is in memory."""
+FEW_PLACES = 100
+"""Classes of waiting jobs, times hosts: lava why tries the scheduler on all, over and over, which takes up to 2 ms for each."""
 MOST_ROWS = 100_000
 """Jobs and elements in a list. What it is of is settled in one go, about 0.6 us for each that is not in columns, and is in memory
 until the list has been read."""
@@ -29,6 +31,8 @@ def is_short(cluster: Cluster, query: Query, caller: Caller) -> bool:
         return False
     if query.command == "api":
         return _is_short_record(cluster, query)
+    if query.command == "why":
+        return len(query.words) == 1 and _is_short_why(cluster)
     if query.command not in OF_JOBS:
         return True
     if query.words and "0" not in query.words:
@@ -61,12 +65,16 @@ def _live(cluster: Cluster, most: int) -> int:
 def _is_short_record(cluster: Cluster, query: Query) -> bool:
     """A page of jobs reads the store where it has finished jobs, and looks at all live ones."""
     what = query.words[0] if query.words else ""
-    if what == "why":  # tries the scheduler on the whole line
-        return len(cluster.jobs.rows) <= FEW
+    if what == "why":
+        return _is_short_why(cluster)
     if what != "jobs":
         return what not in RECORDS_OF_HISTORY
     state = query.options.get("state")
     return state in ("live", "running", "waiting") and len(cluster.jobs.rows) <= 20 * FEW
+
+
+def _is_short_why(cluster: Cluster) -> bool:
+    return len(cluster.jobs.rows) <= FEW and len(cluster.pending) * len(cluster.hosts.rows) <= FEW_PLACES
 
 
 def _elements(cluster: Cluster, word: str) -> int:

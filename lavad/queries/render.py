@@ -70,7 +70,7 @@ def render(view: View, query: Query, caller: Caller, now: float) -> Iterator[tup
         yield "err", f"{clusters.product(view)}\n"
         yield "exit", "0"
         return
-    yield from _joined(command(Request(view, query, caller, now)))
+    yield from _joined(command(Request(view, query, caller, now)), view.checked)
 
 
 def _piece(kind: str, held: list[str]) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def _piece(kind: str, held: list[str]) -> tuple[str, str]:
     return ("out", text) if kind == "as_is" else (kind, shown(text))
 
 
-def _joined(found: Iterator[Shown]) -> Iterator[tuple[str, str]]:
+def _joined(found: Iterator[Shown], checked: Callable[[], None] | None) -> Iterator[tuple[str, str]]:
     status = 0
     kind = "out"
     held: list[str] = []
@@ -86,6 +86,8 @@ def _joined(found: Iterator[Shown]) -> Iterator[tuple[str, str]]:
     limit = 1
     try:
         for what, text in found:
+            if checked is not None:
+                checked()
             if what == "exit":
                 status = max(status, int(text))
                 continue

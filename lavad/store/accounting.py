@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
@@ -20,6 +20,8 @@ from lavad.store.connect import Ask, Query
 
 PAGE = 500
 IDS = 50_000
+Span = tuple[int, int]
+"""The first and the last number of rows that follow each other."""
 _jobs = schema.jobs.c
 
 
@@ -138,21 +140,52 @@ def pages(ask: Ask, asked: Asked) -> Iterator[list[Job]]:
 
 def _ids(ask: Ask, asked: Asked) -> Iterator[list[int]]:
     """Their row ids in order, many at a time, as a database that uses an index by user sorts again for each query."""
-    conditions = _conditions(asked)
-    for first, last in _spans(asked.keys):
+    query: Query = sa.select(_jobs.id).where(*_conditions(asked)).order_by(_jobs.id)
+    for spans in _together(_spans(asked.keys, _arrays(ask, asked.keys))):
+        if len(spans) > 1:
+            yield [row.id for row in ask(_of_spans(query, spans))]
+            continue
+        ((first, last),) = spans
         while first <= last:
-            rows = ask(sa.select(_jobs.id).where(*conditions, _jobs.id.between(first, last)).order_by(_jobs.id).limit(IDS))
+            rows = ask(query.where(_jobs.id.between(first, last)).limit(IDS))
             if not rows:
                 break
             first = rows[-1].id + 1
             yield [row.id for row in rows]
 
 
-def _spans(keys: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Where the rows of these jobs and elements are, in order and each once; those that follow each other are one span."""
+def _arrays(ask: Ask, keys: tuple[int, ...]) -> frozenset[int]:
+    """Which of these jobs are arrays."""
+    jobs = [key for key in keys if not key >> 32]
+    table = schema.arrays.c
+    queries = (sa.select(table.job).where(table.job.in_(jobs[at : at + PAGE])) for at in range(0, len(jobs), PAGE))
+    return frozenset(row.job for query in queries for row in ask(query))
+
+
+def _together(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """The spans in their order, as many in one list as have no more than IDS rows together."""
+    some: list[Span] = []
+    room = IDS
+    for first, last in spans:
+        size = last - first + 1
+        if some and size > room:
+            yield some
+            some, room = [], IDS
+        some.append((first, last))
+        room -= size
+    if some:
+        yield some
+
+
+def _spans(keys: tuple[int, ...], arrays: Container[int] | None = None) -> list[Span]:
+    """Where the rows of these jobs and elements are, in order and each once; those that follow each other are one span.
+
+    ``arrays``: which of the jobs have elements; None: any of them may.
+    """
     if not keys:
         return [(0, (1 << 63) - 1)]
-    rows = sorted({(key << 32, key << 32 | 0xFFFFFFFF) if not key >> 32 else (codec.row_id(key),) * 2 for key in keys})
+    many = {key for key in keys if not key >> 32 and (arrays is None or key in arrays)}
+    rows = sorted({(key << 32, key << 32 | 0xFFFFFFFF) if key in many else (codec.row_id(key),) * 2 for key in keys})
     spans = rows[:1]
     for first, last in rows[1:]:
         begin, end = spans[-1]
@@ -185,9 +218,11 @@ def _each(element: _Listed, compiler: SQLCompiler, **kw: object) -> str:
 
 def _of_keys(query: Query, keys: tuple[int, ...]) -> Query:
     """The query about these jobs and elements alone: joined with where they are, as there is no bound on how many those are."""
-    if not keys:
-        return query
-    words = json.dumps([f"{first:0{_DIGITS}}{last:0{_DIGITS}}" for first, last in _spans(keys)])
+    return _of_spans(query, _spans(keys)) if keys else query
+
+
+def _of_spans(query: Query, found: Sequence[Span]) -> Query:
+    words = json.dumps([f"{first:0{_DIGITS}}{last:0{_DIGITS}}" for first, last in found])
     listed = _Listed(sa.literal(words, sa.Text)).table_valued(sa.column("value", sa.Text))
     first, last = sa.func.substr(listed.c.value, 1, _DIGITS), sa.func.substr(listed.c.value, _DIGITS + 1)
     row = sa.BigInteger

@@ -54,6 +54,10 @@ class OutcomeUnknown(StoreError):
     """The connection was lost in the commit: the batch may be there or not."""
 
 
+class TooManyJobs(Exception):
+    """A reader that is to read few jobs was asked for more."""
+
+
 class StoreCorrupt(StoreError):
     """The store is damaged."""
 

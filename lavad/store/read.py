@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from lavad.core.events import Configured, Event
 from lavad.core.job.depend import Ended
@@ -28,10 +29,11 @@ from lavad.store.accounting import pages, shares, sums, wasteful
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from lavad.store.connect import Found, Query, make_engine
 from lavad.store.ended import ended_of, ids_named
-from lavad.store.errors import StoreRefused, lost, refusal
+from lavad.store.errors import StoreRefused, TooManyJobs, lost, refusal
 from lavad.store.listing import finished_page
 from lavad.store.upgrade import find_version
 
+T = TypeVar("T", bound=Sequence[object])
 _CHUNK = 500
 _PAGE = 2000
 """Events that are read at once of a history that can be long."""
@@ -131,9 +133,9 @@ class Reader:
         where = _conditions(Find(since=since, user=user))
         return [codec.row_id(row.id) for row in self._rows(sa.select(_jobs.id).where(*where))]
 
-    def finished_marks(self, since: float) -> list[Mark]:
-        """As ``finished_keys``, with the columns needed for counts."""
-        query = sa.select(_jobs.data).where(*_conditions(Find(since=since)))
+    def finished_marks(self, since: float, limit: int | None = None) -> list[Mark]:
+        """As ``finished_keys``, with the columns needed for counts; at most ``limit``."""
+        query = sa.select(_jobs.data).where(*_conditions(Find(since=since))).limit(limit)
         return [_marks.decode(row.data) for row in self._rows(query)]
 
     def finished_job(self, key: int) -> Job | None:
@@ -295,6 +297,31 @@ class Reader:
                 if last or not lost(error):
                     raise refusal(error) from error
         raise AssertionError
+
+
+class BoundedReader(Reader):
+    """For a query that others wait for: raises TooManyJobs where more than ``most`` finished jobs are asked for in one go."""
+
+    def __init__(self, engine: sa.Engine, most: int) -> None:
+        super().__init__(engine)
+        self._most = most
+
+    def finished_jobs(self, find: Find) -> list[Job]:
+        """As of Reader."""
+        return self._few(super().finished_jobs(replace(find, limit=self._limit(find.limit))))
+
+    def finished_marks(self, since: float, limit: int | None = None) -> list[Mark]:
+        """As of Reader."""
+        return self._few(super().finished_marks(since, self._limit(limit)))
+
+    def _limit(self, limit: int | None) -> int:
+        """As many as tell whether there are too many."""
+        return self._most + 1 if limit is None else min(limit, self._most + 1)
+
+    def _few(self, found: T) -> T:
+        if len(found) > self._most:
+            raise TooManyJobs
+        return found
 
 
 def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:

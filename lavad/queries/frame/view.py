@@ -99,6 +99,7 @@ class View:
         master: str = "",
         lsf: Mapping[str, str] | None = None,
         samples: Callable[[int], list[Sample]] | None = None,
+        checked: Callable[[], None] | None = None,
     ) -> None:
         self.cluster = cluster
         self.soft = soft
@@ -107,6 +108,8 @@ class View:
         self.lsf: Mapping[str, str] = lsf or {}
         self.samples: Callable[[int], list[Sample]] = samples or (lambda key: [])
         """What a running job has used over time."""
+        self.checked = checked
+        """Called before each piece that is shown; what it raises ends the query."""
         self._specs: dict[int, Spec] = {}
 
     @cached_property

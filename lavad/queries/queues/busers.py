@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import cache
 
 import msgspec
 
@@ -79,7 +80,7 @@ def _row(request: Request, book: LimitBook, name: str) -> UserRow:
             counts[at] += count
         counts[RSV] += held_slots(request.view, user=member)
         waiting += pending_jobs(cluster, member)
-    return UserRow(name, own, counts, waiting, lambda: _gpus(cluster, members))
+    return UserRow(name, own, counts, waiting, cache(lambda: _gpus(cluster, members)))
 
 
 def _members(cluster: Cluster, name: str) -> frozenset[str]:

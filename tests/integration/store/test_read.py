@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,13 +18,14 @@ from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums, GpuUse
 from lavad.core.job.job import End, Placed
 from lavad.core.job.spec import Checkpoint, JobText, Spec
-from lavad.core.lang.ids import key_of
+from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.site.host import Facts, Gpu
+from lavad.store import accounting
 from lavad.store.asked import Asked, Find, Share
-from lavad.store.errors import StoreRefused
-from lavad.store.read import Reader
+from lavad.store.errors import StoreRefused, TooManyJobs
+from lavad.store.read import BoundedReader, Reader
 from lavad.store.writer import Store
 from tests.support.stores.stores import commit, store, store_url  # noqa: F401
 
@@ -108,6 +112,21 @@ def test_what_is_counted_of_finished_jobs(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize(
+    "find", [{}, {"keys": (6,)}, {"keys": (1, 6, 2)}, {"user": "bob"}, {"limit": 2}, {"limit": 4}, {"since": 30.0}]
+)
+def test_one_that_reads_few_jobs_reads_them_whole_or_not_at_all(reader: Reader, find: dict[str, Any]) -> None:
+    whole, marks = reader.finished_jobs(Find(**find)), reader.finished_marks(13.0)
+    for most in range(8):
+        few = BoundedReader(reader.engine, most)
+        for ask, there in ((partial(few.finished_jobs, Find(**find)), whole), (partial(few.finished_marks, 13.0), marks)):
+            if len(there) <= most:
+                assert ask() == there
+            else:
+                with pytest.raises(TooManyJobs):
+                    ask()
+
+
+@pytest.mark.parametrize(
     ("asked", "names"),
     [
         (Asked(), ["Job_1", "Job_2", "Job_3", "Job_4", "arr[1]", "arr[3]"]),
@@ -128,6 +147,21 @@ def test_pages_and_sums_are_about_the_same_jobs(reader: Reader, asked: Asked, na
     assert [job.name for page in reader.pages(asked) for job in page] == names
     sums = reader.sums(asked)
     assert sums.done + sums.exited == len(names)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, accounting.IDS])
+def test_any_jobs_and_elements_come_as_picked_from_all(reader: Reader, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is asked for together: rows by themselves, rows that follow each other, arrays."""
+    monkeypatch.setattr(accounting, "IDS", at_once)
+    everything = [job for page in reader.pages(Asked()) for job in page]
+    some = [*range(1, 9), 99, *(key_of(job, index) for job in (3, 6, 7) for index in range(1, 6))]
+    choice = random.Random(at_once)
+    for _ in range(40):
+        keys = tuple(choice.sample(some, choice.randint(1, len(some))))
+        asked = Asked(keys=keys, users=choice.choice([(), ("ann",)]))
+        picked = [job for job in everything if not {job.key, job_of(job.key)}.isdisjoint(keys)]
+        picked = [job for job in picked if not asked.users or job.spec == 1]
+        assert [job for page in reader.pages(asked) for job in page] == picked, keys
 
 
 def test_more_jobs_are_asked_for_than_a_query_has_parameters(reader: Reader) -> None:

@@ -87,12 +87,12 @@ def serving(bench: Bench, folder: Path) -> Iterator[Master]:
 
 
 @contextmanager
-def running(bench: Bench, folder: Path) -> Iterator[Master]:
-    """The same as a process, which can fork."""
+def running(bench: Bench, folder: Path, before: str = "pass") -> Iterator[Master]:
+    """The same as a process, which can fork; ``before`` is run in it first."""
     url = f"sqlite:///{folder}/lava.db"
     Store.open(url).close()
     ours, theirs = socket.socketpair()
-    code = f"import os; os.dup2({theirs.fileno()}, 3); from lavad.processes.query import main; main()"
+    code = f"import os; os.dup2({theirs.fileno()}, 3); from lavad.processes import query; {before}; query.main()"
     with subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()]), ours, theirs:
         try:
             yield started(ours, bench, url)
@@ -191,3 +191,22 @@ def test_a_query_of_few_jobs_with_a_large_answer_holds_up_nobody(tmp_path: Path)
             master.send(feed.Taken(number=1, count=1))
     assert {frame.number for frame in frames} == {1}
     assert text_of(frames).count("alice") == jobs * 300
+
+
+def test_a_query_that_takes_longer_than_thought_is_answered_whole(tmp_path: Path) -> None:
+    """It is begun again in a fork, and what it had is not sent."""
+    bench = Bench()
+    for _ in range(3):
+        bench.bsub()
+    found = []
+    for before in ("pass", "query.SHORT_TIME = -1"):
+        with running(bench, tmp_path, before) as master:
+            master.ask(1, ALICE, {"l": True})
+            frames = [master.take()]
+            while frames[-1].exit is None:
+                frames.append(master.take())
+            found.append((text_of(frames), frames[-1].exit))
+            master.ask(2, BOB, {})
+            assert master.take().number == 2
+    assert found[0] == found[1]
+    assert found[0][0].count("Job <") == 3

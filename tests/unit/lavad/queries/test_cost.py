@@ -48,6 +48,21 @@ def test_what_is_short(
     assert is_short(full.cluster, query, BOB) is of_bob
 
 
+def test_why_is_short_where_there_is_little_to_try() -> None:
+    """It tries the scheduler on all classes and hosts, and several jobs of one request take as long as they take together."""
+    bench = Bench()
+    for number in range(cost.FEW_PLACES // len(bench.cluster.hosts.rows)):
+        bench.submit(project=f"p{number}")
+    one, two = (Query(command="why", words=["1"] * count) for count in (1, 2))
+    record = Query(command="api", words=["why", "1"])
+    assert is_short(bench.cluster, one, ALICE)
+    assert is_short(bench.cluster, record, ALICE)
+    assert not is_short(bench.cluster, two, ALICE)
+    bench.submit(project="another")
+    assert not is_short(bench.cluster, one, ALICE)
+    assert not is_short(bench.cluster, record, ALICE)
+
+
 def test_a_few_jobs_of_all_users_are_short() -> None:
     bench = Bench()
     bench.bsub(J="a[1-10]")
