@@ -38,7 +38,11 @@ def main(argv: list[str] | None = None) -> int:
     if holder := _take(options.dir):
         sys.stderr.write(f"lava-starter: {options.dir} is served by process {holder} already\n")
         return 1
-    _redirect(options.log)
+    try:
+        _redirect(options.log)
+    except OSError as e:
+        sys.stderr.write(f"lava-starter: {e}\n")
+        return 1
     kernel.become_subreaper()
     kernel.set_name("lava-starter")
     kernel.set_title(f"lava-starter {options.host}")

@@ -38,17 +38,19 @@ def answers(path: str) -> bool:
 
 
 def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subprocess.Popen[bytes]:
-    """Start a starter, detached from this process. What keeps it from starting is in its log as well."""
+    """Start a starter, detached from this process. What keeps it from starting is in its log, else in this process's."""
     pidfile = os.path.join(run_dir, f"starter-{host}.pid")
     argv = [sys.executable, "-I", "-S", _ENTRY, "--host", host, "--dir", folder, "--socket", path, "--pidfile", pidfile]
     null = subprocess.DEVNULL
     with contextlib.ExitStack() as stack:
-        said: int = null
+        said: int | None = null
         if log:
             argv += ["--log", log]
-            with contextlib.suppress(OSError):
+            try:
                 said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
                 stack.callback(os.close, said)
+            except OSError:
+                said = None  # where this process writes
         return subprocess.Popen(argv, stdin=null, stdout=null, stderr=said, start_new_session=True, cwd="/")
 
 

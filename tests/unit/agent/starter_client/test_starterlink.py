@@ -38,6 +38,15 @@ def test_what_keeps_a_starter_from_starting_is_in_its_log(tmp_path: Path) -> Non
     assert log.read_text() == f"lava-starter: {folder} is served by process 4711 already\n"
 
 
+def test_a_starter_whose_log_is_a_link_says_so_where_its_agent_writes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It follows no link, and has no log to say that in."""
+    log = tmp_path / "starter.log"
+    log.symlink_to(tmp_path / "elsewhere")
+    assert spawn("h1", str(tmp_path / "starter"), str(tmp_path / "sock"), str(tmp_path), str(log)).wait(60) == 1
+    assert capfd.readouterr().err == f"lava-starter: [Errno 40] Too many levels of symbolic links: '{log}'\n"
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_starter_that_hangs_holds_up_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of agents that asked before stand in its queue."""
     monkeypatch.setattr("agent.starter_client.starterlink.ANSWER_WAIT", 1)
