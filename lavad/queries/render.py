@@ -86,11 +86,11 @@ def _joined(found: Iterator[Shown], checked: Callable[[], None] | None) -> Itera
     limit = 1
     try:
         for what, text in found:
-            if checked is not None:
-                checked()
             if what == "exit":
                 status = max(status, int(text))
                 continue
+            if checked is not None:
+                checked()
             if what != kind and held:
                 yield _piece(kind, held)
                 held, size = [], 0

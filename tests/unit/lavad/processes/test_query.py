@@ -210,3 +210,11 @@ def test_a_query_that_takes_longer_than_thought_is_answered_whole(tmp_path: Path
             assert master.take().number == 2
     assert found[0] == found[1]
     assert found[0][0].count("Job <") == 3
+
+
+def test_a_query_that_is_made_in_one_go_is_answered_once(tmp_path: Path) -> None:
+    """However long it took: nobody is served sooner where it is made again."""
+    with running(Bench(), tmp_path, "query.SHORT_TIME = -1") as master:
+        master.send(feed.Ask(number=1, query=Query(command="api", words=["overview"]), caller=ALICE, now=1000.0))
+        assert master.take().exit == 0
+        assert master.begun == [1]
