@@ -101,7 +101,8 @@ class Admission:
         if known is None or not hello.facts.agent or known.facts.agent in ("", hello.facts.agent):
             return ""
         if self._silence(host) > self._cluster.conf.params.lava_host_timeout:
-            return "" if hello.facts.boot_id != known.facts.boot_id else self._why_not_yet(hello)
+            booted = known.facts.boot_id not in ("", hello.facts.boot_id)
+            return "" if booted else self._why_not_yet(hello)
         if (first := self._sessions.rows.get(host)) is not None:
             return f"another agent, with another folder, is connected as host {host} from {address_of(first.peer)}"
         if has_jobs(self._cluster, host):

@@ -152,6 +152,16 @@ def test_another_agent_on_the_same_machine_waits_until_the_leases_of_the_first_h
     assert door.why(host, agent="two") == ""
 
 
+def test_a_machine_of_which_no_boot_is_known_was_not_booted() -> None:
+    door = Door()
+    key = door.bench.placed(rerunnable=True)
+    (host,) = door.bench.running()[key]
+    door.bench.take(greeted(door.bench.cluster, host, Facts(agent="one"), {door.bench.uid(key): "running"}, door.bench.now))
+    door.heard[host] = door.bench.now
+    door.bench.now += 319
+    assert "until their leases have passed" in door.why(host, agent="two", boot="b1")
+
+
 def test_a_refusal_that_repeats_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     door = Door()
     for _ in range(3):
