@@ -190,6 +190,11 @@ class Parts:
         """What is wrong with one report must keep no other from the master; its part is ended, as nothing is known of it."""
         log.exception("attempt %s: %s of the starter could not be handled", uid, what)
         entry = self._table.find(uid)
+        if entry is not None and entry.end is not None:
+            try:
+                messages.ended(entry, "")
+            except (ValueError, OverflowError):  # its end itself cannot be told
+                entry.end, entry.reported = None, False
         if entry is not None and not entry.reported:
             self._control.kill(entry)
             self._lost(entry, f"host {self._host} could not handle what its starter said about it")
@@ -214,7 +219,10 @@ class Parts:
         if entry.lost:
             self._tell_lost(entry)
         elif entry.end is not None and waits and not entry.work.copying and entry.writing is Writing.NOT_BEGUN:
-            self._ended(entry, entry.end)
+            try:
+                self._ended(entry, entry.end)
+            except Exception:
+                self._not_understood(entry.uid, Ended.__name__)
 
     def _reported(self, entry: Entry, report: PartReport) -> None:
         match report:

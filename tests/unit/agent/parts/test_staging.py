@@ -294,3 +294,23 @@ def test_a_copy_is_given_up_where_another_is_named(job: Job) -> None:
         assert "Start" in job.ordered()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("status", [1 << 31, 1 << 64])
+def test_an_end_that_cannot_be_told_is_that_of_a_part_that_was_lost(job: Job, status: int, waits: bool) -> None:
+    """A number that no wait status is: the master hears that nothing is known, and the agent goes on."""
+
+    async def story() -> None:
+        await job.runs()
+        if not waits:
+            entry = job.runner.parts._table.find("u")
+            assert entry is not None
+            entry.checkpoint = entry.work.copied = None
+        job.ends(status)
+        job.found()
+        job.runner.parts.look_for_checkpoints()
+        (told,) = [report.ended for report in job.runner.outbox.take() if report.WhichOneof("what") == "ended"]
+        assert told.lost == "host h could not handle what its starter said about it"
+
+    asyncio.run(story())
