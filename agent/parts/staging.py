@@ -145,7 +145,7 @@ class Stager:
             return
         uid = f"{entry.uid}.{time.time_ns() // 1_000_000}.{generation}{STAGED}"
         entry.work.copying = uid
-        waited_for, holder = entry.end is not None, entry.work.holder
+        waited_for, holder = entry.end is not None or _is_ending(entry), entry.work.holder
         part = site_method.copier(uid, order, made, self._site, generation, holder, deadline, waited_for)
         self._starter.start(0, made.template, part)
 
@@ -153,6 +153,11 @@ class Stager:
 def _known(entry: Entry) -> int:
     """The newest whole generation, -1: there is none, or the first host looks for them."""
     return entry.checkpoint.known if entry.checkpoint is not None else -1
+
+
+def _is_ending(entry: Entry) -> bool:
+    """Whether it is being ended, and writes no further checkpoint for that."""
+    return bool(entry.part.reason) and (entry.checkpoint is None or not entry.checkpoint.pending)
 
 
 def _is_over(work: CheckpointWork, now: float, timeout: int) -> bool:

@@ -125,6 +125,24 @@ def test_a_copy_that_an_end_waits_for_is_no_less_than_other_processes(job: Job) 
     asyncio.run(story())
 
 
+def test_a_copy_of_the_checkpoint_with_which_a_job_ends_is_no_less_either(job: Job) -> None:
+    """It may be begun while the job's processes are still being killed; the end waits for it then."""
+
+    async def story() -> None:
+        await job.runs()
+        job.runner.parts.look_for_checkpoints()
+        request = pb.Signal(number=1, kind="checkpoint", kill_after=True)
+        job.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[pb.Order(key=1, attempt=1, uid="u", signal=request)])))
+        job.found((1, 10))
+        assert "Kill" in job.ordered()
+        job.runner.parts.look_for_checkpoints()
+        assert (bool(job.copier), job.nice) == (True, 0)
+        job.ends(int(signal.SIGKILL))
+        assert "ended" not in job.bench.said()
+
+    asyncio.run(story())
+
+
 def test_a_copy_goes_on_beside_the_program_that_ends_the_job_with_a_checkpoint(job: Job) -> None:
     """The job is gone before the program tells of what it has written, which is copied then."""
 
