@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-SHARE = float(os.environ.get("LAVA_TEST_EXAMPLES", "0.3"))
+SHARE = float(os.environ.get("LAVA_TEST_EXAMPLES", "0.2"))
 """Each run tries others, so that many small ones find what a large one does."""
 FEWEST = 10
 
