@@ -11,6 +11,7 @@ from lavad.core.site.pend_reason import LIMIT_RESOURCE, LIMIT_SLOTS
 from lavad.sched.needs.arrays import Floats, Ints, Mask, np
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.pool_columns import PoolLeft
 
 
 class MostTogether:
@@ -31,11 +32,16 @@ class MostTogether:
             if self._most(at, offered, left) < wanted:
                 return LIMIT_SLOTS + at
         rest, most = offered.astype(np.int64), 0
+        short: list[PoolLeft] = []
         for pool in self._pools:  # a host of several pools counts for the first of them
             own, rest = rest, np.where(pool.columns.members, 0, rest)
-            most += pool.most_slots(own)
+            found = pool.most_slots(own)
+            if found < int(own[pool.columns.members].sum()):
+                short.append(pool)
+            most += found
             if most + int(rest.sum()) < wanted:
-                pool.note_wait(pool.columns.members)
+                for one in short:  # what any of them lends may be enough
+                    one.note_wait(one.columns.members)
                 return pool.reason
         return 0
 

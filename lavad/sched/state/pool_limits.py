@@ -167,11 +167,10 @@ class PoolLimits(Limits):
         for part in parts:
             for at, pool in self._of(spec, part.host):
                 costs[at] = costs.get(at, 0) + pool.cost(part.host, use_of(part, service, part.slots))
-        for at, cost in costs.items():
-            if cost > self._spare(self._pools[at], spec):
-                self.note_wait(self._pools[at], spec)
-                return POOL + at
-        return 0
+        over = [at for at, cost in costs.items() if cost > self._spare(self._pools[at], spec)]
+        for at in over:  # what any of them lends may be enough
+            self.note_wait(self._pools[at], spec)
+        return POOL + over[0] if over else 0
 
     def _binding(self, spec: Spec) -> list[PoolUse]:
         """The pools that bind jobs of this spec, in their order: all or none."""

@@ -63,10 +63,16 @@ class SpentHosts:
         if columns is None or not self._has_limits(need):
             return
         self.renew(need)
-        known = self._known(self._limits(need))
-        unknown = columns.free > 0 if known is None else (columns.free > 0) & ~np.isfinite(known.left)
-        for at in np.flatnonzero(unknown).tolist():
+        unknown = self._are_unknown(self._limits(need))
+        if need.gpu is not None:  # classes without GPUs, or with others, have noted nothing of these
+            unknown |= self._are_unknown(self._limits(need, gpu_amounts(need.spec, 1)))
+        for at in np.flatnonzero((columns.free > 0) & unknown).tolist():
             self._note_limits(need, self._state.rows[at])
+
+    def _are_unknown(self, key: Key) -> Mask:
+        """The hosts of which nothing is noted."""
+        known = self._known(key)
+        return np.ones(len(self._state.rows), dtype=np.bool_) if known is None else ~np.isfinite(known.left)
 
     def _has_limits(self, need: Need) -> bool:
         limits = self._state.limits

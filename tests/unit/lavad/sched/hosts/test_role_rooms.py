@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.model.cluster import HostConfig, Limit
-from config.model.guarantees import Amount, Pool, ServiceClass
+from config.model.guarantees import Amount, Loan, Pool, ServiceClass
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Role
 from lavad.core.site.conf import ResourceConf
@@ -220,3 +220,25 @@ def test_without_the_license_of_the_job_no_host_is_of_use(few: int) -> None:
     keys = [submit(world, role, resreq="rusage[lic=2]", hosts=("h1", "h2")) for _ in range(2)]
     assert placed(world).keys() == {keys[0]}
     assert placed(world) == {}
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize("before", [{}, {"gpu": "num=1:mode=exclusive_process"}], ids=["no GPUs", "exclusive ones"])
+def test_a_limit_on_gpus_of_each_host_counts_though_jobs_without_such_came_before(few: int, before: dict[str, str]) -> None:
+    world = world_of(few, limits=(Limit(name="own", per_host=True, resources=(("ngpus_physical", 1.0),)),))
+    first = submit(world, Role(name="a", least=1, count=1), **before)
+    second = submit(world, Role(name="a", least=3, count=3, gpus=1))
+    assert {key: len(parts) for key, parts in placed(world).items()} == {first: 1, second: 3}
+
+
+@pytest.mark.parametrize("few", [1, 64])
+def test_a_pool_that_lends_does_so_beside_one_that_does_not(few: int) -> None:
+    """Of 10 slots 4 are kept, of 11 others 3, on no host for sure; with what the first pool lends there are 18."""
+    lent, kept = ((("gold", Amount(most)),) for most in (4, 3))
+    pools = (
+        Pool(name="lends", type="slots", distribution=lent, hosts=("h1", "h2"), loan=Loan(queues=("all",))),
+        Pool(name="keeps", type="slots", distribution=kept, hosts=("h3", "h4")),
+    )
+    world = world_of(few, service_classes=(ServiceClass(name="gold"),), pools=pools)
+    key = submit(world, Role(name="a", least=17, count=17))
+    assert placed(world).keys() == {key}
