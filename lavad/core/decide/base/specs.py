@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -25,24 +26,29 @@ def spec_number(cluster: Cluster, spec: Spec, events: list[ev.Event], now: float
 
 
 def with_specs(cluster: Cluster, added: Iterable[ev.Event], events: Iterable[ev.Event]) -> list[ev.Event]:
-    """The events, each spec that they give to jobs added right before the first of them, and no other.
+    """The events, each spec that they give to jobs added right before those that give it to the first, and no other.
 
     Before that no job has it, and such a spec may be dropped whenever another loses its last job, as many of a command may. So
-    one that is there, but that no job has, is added again.
+    one that is there, but that no job has, is added again, also where these events themselves took it from its last job.
     """
     new = {event.spec: event for event in added if isinstance(event, ev.SpecAdded)}
     found: list[ev.Event] = []
-    used = set[int]()
+    more: Counter[int] = Counter()
+    """Spec to how many jobs more have it than before."""
+    given: dict[int, int] = {}
     for event in events:
         if isinstance(event, ev.SpecAdded):
             continue
-        if isinstance(event, ev.JobSwitched | ev.JobModified) and event.spec not in used:
+        if isinstance(event, ev.JobSwitched | ev.JobModified):
             number = event.spec
-            used.add(number)
-            if number in new:
-                found.append(new[number])
-            elif number in cluster.idle_specs:
-                found.append(ev.SpecAdded(at=event.at, spec=number, value=cluster.specs.rows[number]))
+            if cluster.spec_jobs.get(number, 0) + more[number] <= 0:
+                known = new.get(number)
+                found.append(known or ev.SpecAdded(at=event.at, spec=number, value=cluster.specs.rows[number]))
+            more[number] += 1
+            row = cluster.jobs.rows.get(event.key) or cluster.arrays.rows.get(event.key)
+            if row is not None:  # of an untouched element its array keeps the old one
+                more[given.get(event.key, row.spec)] -= 1
+            given[event.key] = number
         found.append(event)
     return found
 

@@ -15,6 +15,7 @@ from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate
 from lavad.core.decide.modify import modify as modifying
 from lavad.core.decide.modify.switch import switch
+from lavad.core.job.job import Placed
 from lavad.core.job.spec import Checkpoint, JobText, Spec
 from lavad.core.lang.asks import Checkpoint as AskCheckpoint
 from lavad.core.lang.asks import Migrate, Modify, Select, Switch
@@ -109,3 +110,22 @@ def spec_number_of(bench: Bench, spec: Spec) -> int:
     if spec not in bench.cluster.spec_numbers:
         bench.apply(ev.SpecAdded(at=bench.now, spec=number, value=spec))
     return number
+
+
+def test_elements_that_get_each_others_estimates_one_after_the_other(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``-We+ N`` again: each gets the spec that an element before it has just lost."""
+    monkeypatch.setattr(tables, "KEPT_SPECS", 1)
+    bench.configure(params=replace(bench.cluster.conf.params, lsb_mod_all_jobs=True))
+    bench.hosts("h1", slots=20)
+    job = bench.bsub(J="a[1-9]")["job"]
+    keys = [key_of(job, index) for index in range(1, 10)]
+    for key in keys:
+        bench.apply(ev.JobDispatched(at=bench.now, key=key, attempt=1, uid=f"u{key}", parts=(Placed(host="h1", slots=1),)))
+        bench.start(key)
+        bench.now += 1.0
+    for _ in range(2):
+        bench.now += 4.0
+        ask = Modify(job=f"{job}[1-9]", options={"We+": "10"})
+        bench.take(modifying.modify(bench.cluster, ask, JobText(command="c"), ALICE, bench.now, LOCAL))
+    estimates = [bench.cluster.spec_of(key).estimate for key in keys]
+    assert [(estimates[0] or 0) - (one or 0) for one in estimates] == list(range(9))
