@@ -67,7 +67,8 @@ def _task_ended(cluster: Cluster, event: TaskEnded) -> None:
 def ended(run: Attempt, event: TaskEnded) -> Attempt:
     """The attempt once a task ended."""
     state = TaskState.FAILED if event.status else TaskState.SUCCEEDED
-    return with_task(run, event.rank, number=event.number, state=state, at=event.at, status=event.status, pid=0)
+    run = with_task(run, event.rank, number=event.number, state=state, at=event.at, status=event.status, pid=0)
+    return with_task(run, event.rank, limit=event.limit)
 
 
 class TaskRetried(JobEvent, frozen=True):
@@ -90,7 +91,8 @@ def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
 
 def retried(run: Attempt, event: TaskRetried) -> Attempt:
     """The attempt once a task is to be restarted."""
-    return with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
+    run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
+    return with_task(run, event.rank, limit=TermReason.NONE)
 
 
 class ActionPostponed(JobEvent, frozen=True):
@@ -188,7 +190,8 @@ def returned(run: Attempt, event: TasksReturned) -> Attempt:
 
 def _returned(task: TaskRun, at: float) -> TaskRun:
     number, recalls = task.number + 1, task.recalls + 1
-    return replace(task, recalled=False, state=TaskState.WAITING, at=at, number=number, base=number, recalls=recalls)
+    task = replace(task, recalled=False, state=TaskState.WAITING, at=at, limit=TermReason.NONE)
+    return replace(task, number=number, base=number, recalls=recalls)
 
 
 def counted(spec: Spec, run: Attempt, event: TaskRetried | TasksRecalled) -> int:

@@ -36,4 +36,4 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     due: float = 0.0
     """When what follows from its end is done, which is not over before; 0.0: it was done at once."""
     limit: TermReason = TermReason.NONE
-    """The limit that it reached, where something is ``due``."""
+    """The limit that its last end was for, until it is to start again."""

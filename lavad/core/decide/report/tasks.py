@@ -121,7 +121,7 @@ def _let_go_on(cluster: Cluster, events: list[ev.Event], now: float) -> list[ev.
         if task.recalled:
             after = _returned(spec, run, job.key, rank, now)
         else:
-            after = _after(cluster, job, run, rank, TermReason.NONE, now, restarts=restarts)
+            after = _after(cluster, job, run, rank, task.limit, now, restarts=restarts)
         found += after
         if any(isinstance(event, ev.JobJudged) for event in after):
             break

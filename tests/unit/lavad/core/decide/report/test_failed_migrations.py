@@ -9,7 +9,7 @@ import pytest
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.report.tasks import postponed
 from lavad.core.lang.asks import Migrate, Requeue, Select
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, TermReason
 from lavad.core.rules.effects import StartTask
 from tests.support.worlds.bench import Bench
 from tests.support.worlds.roles import OK, Roles, code, role
@@ -55,6 +55,14 @@ def test_a_task_that_failed_meanwhile_ends_the_job(bench: Bench) -> None:
     assert failed(job) == ["JobJudged"]
     assert job.finish() is JobState.EXIT
     assert bench.outcome(job.key).why == "worker[1] on h1 ended with exit code 3"
+
+
+def test_one_that_a_limit_ended_meanwhile_ends_the_job_for_it(bench: Bench) -> None:
+    job = migrated(Roles(bench, role(count=2), options=SAVES | {"Q": "all"}).run())
+    assert job.ended(0, 9, limit=TermReason.TERM_MEMLIMIT) == ["TaskEnded"]
+    assert failed(job) == ["JobJudged"]
+    assert job.finish() is JobState.EXIT
+    assert bench.outcome(job.key).reason is TermReason.TERM_MEMLIMIT
 
 
 def test_one_that_succeeded_meanwhile_completes_the_job(bench: Bench) -> None:
