@@ -110,13 +110,16 @@ def _settled(change: Change, job: Job) -> _Settled:
     settle_priority(draft)
     number = spec_number(cluster, draft.spec, change.decided.events, now)
     changes = tuple(describe(name, value) for name, value in options.items())
-    return _Settled(draft, old, number, changes, _amended(cluster, draft, change.text))
+    return _Settled(draft, old, number, changes, _amended(cluster, draft, change.text, _fields_asked(options)))
 
 
 def _limits_asked(options: Iterable[str]) -> set[str]:
     """The fields of Limits that these options set or reset."""
-    fields = [field for name in options for field in (find_reset(name) or BY_NAME[name]).fields.split()]
-    return {field.removeprefix("limits.") for field in fields if field.startswith("limits.")}
+    return {field.removeprefix("limits.") for field in _fields_asked(options) if field.startswith("limits.")}
+
+
+def _fields_asked(options: Iterable[str]) -> set[str]:
+    return {field for name in options for field in (find_reset(name) or BY_NAME[name]).fields.split()}
 
 
 def _settle_limits(cluster: Cluster, draft: JobDraft, old: Spec, asked: set[str]) -> None:
@@ -158,11 +161,16 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
     return ""
 
 
-def _amended(cluster: Cluster, draft: JobDraft, old: JobText) -> tuple[tuple[str, str], ...]:
-    """(field, value) of the changed fields of the text that the first host must know."""
+def _amended(cluster: Cluster, draft: JobDraft, old: JobText, asked: set[str]) -> tuple[tuple[str, str], ...]:
+    """(field, value) of the fields of the text that the first host must know: those changed, and those asked for.
+
+    The text may have changed before: a command that was broken off between two chunks is given again.
+    """
     pattern = cluster.conf.params.lsb_mailto
     was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text_settings(text), pattern)} for text in (old, draft.text))
-    return tuple((name, _on_wire(new[name])) for name in _TOLD if new[name] != was[name])
+    if new["report_mail"] and asked & {"notify", "notify_end", "mail_user"}:
+        asked = {*asked, "report_mail"}
+    return tuple((name, _on_wire(new[name])) for name in _TOLD if name in asked or new[name] != was[name])
 
 
 def _on_wire(value: str | bool) -> str:

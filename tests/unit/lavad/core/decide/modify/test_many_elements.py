@@ -68,10 +68,10 @@ def world(fates: list[str]) -> tuple[Bench, int]:
     return bench, job
 
 
-def changed(bench: Bench, words: str, options: dict[str, OptionValue]) -> str:
+def changed(bench: Bench, words: str, options: dict[str, OptionValue], text: JobText = TEXT) -> str:
     """Why not; "": it was made, chunk by chunk."""
     try:
-        decided = modify(bench.cluster, Modify(job=words, options=options), TEXT, ALICE, bench.now, LOCAL)
+        decided = modify(bench.cluster, Modify(job=words, options=options), text, ALICE, bench.now, LOCAL)
         bench.take(decided)
         while decided.more is not None:
             decided = decided.more(bench.cluster, bench.now)
@@ -139,3 +139,17 @@ def test_nothing_is_changed_where_one_may_not(monkeypatch: pytest.MonkeyPatch) -
     before = records(bench.cluster)
     assert changed(bench, f"{job}[1-8]", {"q": "nowhere"})
     assert records(bench.cluster) == before
+
+
+def test_a_command_that_was_broken_off_tells_all_jobs_when_it_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The master ended after the first chunk, with which the new text is kept."""
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    bench, job = world(["runs"] * ELEMENTS)
+    ask = Modify(job=str(job), options={"oo": "new"})
+    decided = modify(bench.cluster, ask, JobText(command="c", output="out"), ALICE, bench.now, LOCAL)
+    bench.take(decided)
+    [(_, text)] = decided.texts
+    assert text.output == "new"
+    assert changed(bench, str(job), ask.options, text) == ""
+    told = [row.run.amended for row in bench.cluster.jobs.rows.values() if row.run is not None]
+    assert told == [(("output", "new"), ("output_overwrite", "1"))] * ELEMENTS
