@@ -19,7 +19,7 @@ class ExitRule(msgspec.Struct, frozen=True, gc=False):
 
     requeue: RequeueExit = RequeueExit()
     most: int | None = None
-    """MAX_JOB_REQUEUE, or what ``-a "torchrun(requeues=N)"`` says in its place."""
+    """MAX_JOB_REQUEUE, or less where ``-a "torchrun(requeues=N)"`` says so."""
     success: tuple[int, ...] = ()
     at_limit: bool = False
     """Whether it is requeued by its exit code if its run limit has ended it too (INTERRUPTIBLE_BACKFILL)."""
@@ -42,7 +42,7 @@ def exit_rule(app: ApplicationConfig | None, queue: QueueConfig | None, spec: Sp
             most = profile.max_job_requeue if most is None else most
             success = success or profile.success_exit_values
     if own := _REQUEUES.search(spec.launch):
-        most = int(own[1])
+        most = int(own[1]) if most is None else min(most, int(own[1]))
     requeue = _own(spec.requeue) if spec.requeue or queue is None else queue.requeue_exit_values
     return ExitRule(requeue, most, success, queue is not None and queue.interruptible_backfill > 0)
 

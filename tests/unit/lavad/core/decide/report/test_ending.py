@@ -61,9 +61,12 @@ def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Be
     assert bench.job(key).avoid == (hosts[1],)
 
 
-@pytest.mark.parametrize(("launch", "times"), [("torchrun(nproc=2,requeues=1)", 1), ("torchrun(requeues=0)", 0), ("torchrun", 2)])
+@pytest.mark.parametrize(
+    ("launch", "times"),
+    [("torchrun(nproc=2,requeues=1)", 1), ("torchrun(requeues=0)", 0), ("torchrun", 2), ("torchrun(requeues=9)", 2)],
+)
 def test_a_torchrun_job_says_itself_how_often_it_is_requeued(bench: Bench, launch: str, times: int) -> None:
-    """In the place of MAX_JOB_REQUEUE of its queue."""
+    """No more often than MAX_JOB_REQUEUE of its queue."""
     bench.queues(QueueConfig(name="normal", max_job_requeue=2))
     key = bench.placed(launch=launch, requeue="all")
     for _ in range(times):
