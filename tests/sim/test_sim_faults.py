@@ -13,7 +13,7 @@ import pytest
 from lavad.core import events as ev
 from tests.sim.simulation import Simulation
 
-SEEDS = int(os.environ.get("LAVA_SIM_SEEDS", "48"))
+SEEDS = int(os.environ.get("LAVA_SIM_SEEDS", "32"))
 EVENTFUL = 12
 """The first of them, whose stories are looked at for what has happened in them, too."""
 CHUNK = max(1, min(50, SEEDS // 20))

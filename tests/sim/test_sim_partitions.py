@@ -18,7 +18,7 @@ from lavad.hosts.leases import Leases
 from tests.sim.partitions import CutHost, Partitions
 from tests.sim.watch import Broken
 
-SEEDS = int(os.environ.get("LAVA_PARTITION_SEEDS", "42"))
+SEEDS = int(os.environ.get("LAVA_PARTITION_SEEDS", "30"))
 CHUNK = max(1, min(25, SEEDS // 8))
 EVENTFUL = 12
 """The first of them, whose stories are looked at for what has happened in them, too."""

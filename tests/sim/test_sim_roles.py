@@ -10,7 +10,7 @@ from collections import Counter
 
 from tests.sim.roles import RoleSimulation
 
-SEEDS = max(4, int(os.environ.get("LAVA_SIM_SEEDS", "48")) // 12)
+SEEDS = max(4, int(os.environ.get("LAVA_SIM_SEEDS", "32")) // 8)
 
 
 def test_every_job_with_roles_comes_to_an_end() -> None:

@@ -18,8 +18,10 @@ from cli.local import certs
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An authority with the certificates of the masters and two hosts."""
-    certs.make(tmp_path, "c1", ["m.example.org", "10.0.0.1"], ["a", "b"])
-    return tmp_path
+    found = tmp_path / "certs"
+    found.mkdir()
+    certs.make(found, "c1", ["m.example.org", "10.0.0.1"], ["a", "b"])
+    return found
 
 
 def _read(folder: Path, name: str) -> x509.Certificate:
