@@ -148,7 +148,7 @@ class PoolUse:
         self.used: Counter[str] = Counter()
         """Service class, or "", to the units that its jobs have."""
         self.changed = set(hosts)
-        """Hosts that stand in another way than when whoever keeps columns of them looked last."""
+        """Hosts that have changed since columns of the pool were last brought up to date."""
         self._spares: dict[tuple[str, bool], int] = {}
         """(class, whether it borrows) to what ``spare`` has said since something changed."""
         self._on = {host: one.on for host, one in hosts.items()}
