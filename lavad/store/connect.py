@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +39,11 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "15s",
     "tcp_user_timeout": "15s",
 }
+_PING = (
+    "import sys; sys.path[:] = sys.argv[1:]; from psycopg import pq; print(pq.PGconn.ping(sys.stdin.buffer.read()).name, end='')"
+)
+"""A process of its own: psycopg's ping holds the interpreter's lock until it has an answer, and no thread goes on meanwhile. Its
+standard input may have a password."""
 
 
 def parse_url(text: str) -> URL:
@@ -129,7 +136,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
 
 def may_come(text: str) -> bool:
     """Whether a PostgreSQL that cannot be reached starts or is away: not one that takes connections, be it none of lavad's, nor
-    one that was never asked, as the URL cannot be right.
+    one that was never asked, as the URL cannot be right. Waits ``_CONNECT_S`` seconds at most for each host of the URL.
     """
     from psycopg import pq
     from psycopg.conninfo import make_conninfo
@@ -137,7 +144,8 @@ def may_come(text: str) -> bool:
     url = parse_url(text)
     words = url.get_dialect()().create_connect_args(url)[1]
     info = make_conninfo("", **{**words, "connect_timeout": _CONNECT_S})
-    return pq.PGconn.ping(info.encode()) in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
+    asked = subprocess.run([sys.executable, "-I", "-c", _PING, *sys.path], input=info, text=True, stdout=subprocess.PIPE)
+    return asked.stdout in (pq.Ping.REJECT.name, pq.Ping.NO_RESPONSE.name)
 
 
 def connect(engine: sa.Engine) -> sa.Connection:

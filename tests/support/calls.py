@@ -109,11 +109,11 @@ def rank_and_size(value: int) -> tuple[int, str, str]:
 
 
 def wait_for(path: str) -> str:
-    """Make PATH.here, and return once PATH is there."""
+    """Make PATH.here, and return what PATH holds once that is something."""
     Path(path + ".here").touch()
-    while not Path(path).exists():
+    while not Path(path).exists() or not (text := Path(path).read_text()):
         threading.Event().wait(0.02)
-    return Path(path).read_text()
+    return text
 
 
 def in_a_job_of_its_own(value: int) -> int:

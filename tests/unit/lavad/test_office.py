@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import struct
+import threading
 from pathlib import Path
 
 import pytest
 
 from lavad import office
 from lavad.store.backup import UNFINISHED
+from lavad.store.connect import may_come
 from lavad.store.errors import StoreAway
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
@@ -99,3 +102,22 @@ def test_a_master_that_is_told_to_end_does_not_wait_for_a_database_that_answers_
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         asyncio.run(ends(server))
+
+
+def test_all_else_goes_on_while_a_database_is_asked_whether_it_is_there() -> None:
+    """A thread of the same process is the database here."""
+    asked = []
+
+    def answer(server: socket.socket) -> None:
+        with server.accept()[0] as link:
+            asked.append(link.recv(1000))
+            link.sendall(b"N")  # no TLS
+            asked.append(link.recv(1000))
+            link.sendall(b"R" + struct.pack("!ii", 8, 3))  # asks for a password
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer, args=(server,), daemon=True)
+        thread.start()
+        assert not may_come(f"postgresql://lavad@127.0.0.1:{server.getsockname()[1]}/lava")
+        thread.join()
+    assert b"lavad" in asked[1]
