@@ -60,7 +60,7 @@ def test_jobs_that_grow_and_shrink_under_faults() -> None:
 def test_jobs_in_chunks_under_faults() -> None:
     """Jobs that wait at a host behind others of their chunk: none lost, none twice, no host over its slots."""
     waits: Counter[bool] = Counter()
-    for seed in range(max(5, SEEDS // 10)):
+    for seed in range(max(3, SEEDS // 10)):
         simulation = Simulation(seed, elastic=0.0, chunk=4).run()
         waits.update(event.waits for event in simulation.disk.events if isinstance(event, ev.JobDispatched))
     assert waits[True] > 100, waits

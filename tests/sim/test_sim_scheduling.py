@@ -319,7 +319,7 @@ def test_every_check_catches_its_bug(machine: type[Site], story: str) -> None:
 
 
 def test_shares_that_are_not_kept_are_caught() -> None:
-    """1:2:3 over 24 hours holds within 5 % (test_fairshare_converges), and equal shares do not pass for it."""
+    """1:2:3 over 12 hours holds within 5 % (test_fairshare_converges), and equal shares do not pass for it."""
     shares = {"ann": 1, "bob": 2, "cid": 3}
 
     def used(conf_shares: dict[str, int]) -> dict[str, float]:
@@ -336,7 +336,7 @@ def test_shares_that_are_not_kept_are_caught() -> None:
                 for _ in range(60 - count if count < 30 else 0):
                     world.submit(user=user)
 
-        site.run(24 * 3600.0, refill)
+        site.run(12 * 3600.0, refill)
         return site.slot_seconds
 
     check_shares(used(shares), shares, 0.05)
