@@ -300,6 +300,27 @@ def gpu_jobs(count: int, hosts: int) -> None:
     run("gpus", cluster, soft, classes=len(cluster.specs.rows), hosts=hosts, jobs=count)
 
 
+def many_users(count: int, hosts: int) -> None:
+    """Two arrays of each of many users, each with a share and a limit by name, and in one of a hundred groups of equal shares."""
+    users = [f"u{number}" for number in range(count)]
+    groups = [(f"g{at}", tuple(users[at::100])) for at in range(100)]
+    by_name = FairShare(shares=tuple((user, 1 + at % 5) for at, user in enumerate(users)))
+    by_group = FairShare(shares=tuple((name, 1) for name, _ in groups))
+    conf = Conf(
+        queues=(QueueConfig(name="normal", share=by_name), QueueConfig(name="teams", share=by_group)),
+        params=Params(parallel_sched_by_slot=True),
+        user_groups=tuple(groups),
+        group_shares=tuple((name, (("default", 1),)) for name, _ in groups),
+        limits=tuple(Limit(name=f"of_{user}", users=(user,), slots=3) for user in users),
+    )
+    cluster, soft = make(hosts, 8)
+    apply(cluster, ev.Configured(at=NOW, conf=conf))
+    for at, user in enumerate(users):
+        for place, queue in enumerate(("normal", "teams")):
+            submit(cluster, 1 + 2 * at + place, Spec(user=user, queue=queue), elements=20)
+    run("users", cluster, soft, classes=2 * count, hosts=hosts)
+
+
 def one_host() -> None:
     """The cycle that runs hundreds of times a second on a laptop: one host, one array."""
     cluster, soft = make(1, 64)
@@ -332,6 +353,7 @@ def main() -> int:
     jobs_with_gpus(100 if quick else 1_000, 50 if quick else 500)
     hosts, count = (100, 200) if quick else (500, 2_000)
     limited(count, 50, hosts)
+    many_users(500 if quick else 5_000, hosts)
     preempting(count, hosts)
     return 0
 

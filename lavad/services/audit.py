@@ -19,7 +19,7 @@ from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.token_ask import ListTokens, RevokeTokens, Token
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import expand_users, is_admin
+from lavad.core.site.rights import is_admin
 from proto.answers import Answer, Result
 
 Entry = dict[str, object]
@@ -150,7 +150,7 @@ class Audit:
 def administers(conf: Conf, caller: Caller) -> bool:
     """Whether the caller is an administrator of the cluster, of a queue or of a user group."""
     named = [queue.administrators for queue in conf.queues] + [admins for _, admins in conf.params.user_group_admins]
-    return is_admin(conf, caller) or any(caller.user in expand_users(conf, admins) for admins in named if admins)
+    return is_admin(conf, caller) or any(caller.user in conf.groups.expand(admins) for admins in named if admins)
 
 
 def described(ask: asks.Ask) -> Entry:

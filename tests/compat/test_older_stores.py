@@ -147,7 +147,7 @@ def test_the_newest_of_before_is_upgraded_in_postgresql(tmp_path: Path, capsys: 
     check_listings(version, url)
 
 
-@pytest.mark.parametrize("version", (VERSIONS[0], VERSIONS[len(VERSIONS) // 2], *VERSIONS[-2:]))
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[len(VERSIONS) // 2], *VERSIONS[-2:]])
 def test_lavad_starts_on_it_and_runs_jobs(version: str, tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("its jobs are of root, and run again")

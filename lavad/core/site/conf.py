@@ -15,6 +15,7 @@ from config.model.guarantees import Pool, ServiceClass
 from config.model.params import Params as FileParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import FairShare, Shares
+from lavad.core.site.user_groups import UserGroups
 
 
 class ResourceConf(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -102,6 +103,11 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def app_conf(self) -> dict[str, ApplicationConfig]:
         """Application profiles by name."""
         return {app.name: app for app in self.apps}
+
+    @cached_property
+    def groups(self) -> UserGroups:
+        """The user groups, to be asked."""
+        return UserGroups(self.user_groups)
 
     @cached_property
     def model_factors(self) -> dict[str, float]:

@@ -14,7 +14,6 @@ from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import GroupUsers, user_groups, users_of_group
 
 Consumer = tuple[str, str, str, str]
 """(user, queue, project, application profile); "" where a limit does not count these separately."""
@@ -29,8 +28,6 @@ class LimitBook:
         self.conf = conf
         self._sections = {section.name: section for section in conf.users}
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
-        self._groups: dict[str, tuple[str, ...]] = {}
-        self._members: dict[str, GroupUsers] = {}
         self._host_limits: dict[tuple[str, str], bool] = {}
         self._applying: dict[tuple[Consumer, str], tuple[tuple[int, Limit, Consumer], ...]] = {}
 
@@ -82,28 +79,26 @@ class LimitBook:
     def _not_hosts(self) -> list[frozenset[str]]:
         return [_hosts(self.conf, limit.hosts, "~") for limit in self.conf.limits]
 
-    def groups(self, user: str) -> tuple[str, ...]:
-        """The user groups of a user."""
-        if user not in self._groups:
-            self._groups[user] = user_groups(self.conf, user)
-        return self._groups[user]
-
     def _chosen(self, spec: Spec) -> str:
         """ENFORCE_ONE_UG_LIMITS: ``-G`` of a job, by which not the limits of all groups of its user hold for it; "": all do.
 
         A group that the user is not in changes nothing.
         """
         given = spec.user_group if self.conf.params.enforce_one_ug_limits else ""
-        return given if not named_group(given) or given in self.groups(spec.user) else ""
+        return given if not named_group(given) or given in self.conf.groups.of(spec.user) else ""
 
     def _groups_of(self, spec: Spec) -> tuple[str, ...]:
         """The user groups whose limits hold for a job."""
         chosen = self._chosen(spec)
         own = named_group(chosen)
         if own:
-            return own, *(group for group in self.groups(own) if group not in self._open_groups)
+            return own, *(group for group in self.conf.groups.of(own) if group not in self._open_groups)
         out = left_out(chosen)
-        return tuple(group for group in self.groups(spec.user) if group not in out) if out else self.groups(spec.user)
+        return (
+            tuple(group for group in self.conf.groups.of(spec.user) if group not in out)
+            if out
+            else self.conf.groups.of(spec.user)
+        )
 
     @cached_property
     def _open_groups(self) -> frozenset[str]:
@@ -129,27 +124,22 @@ class LimitBook:
 
         Of a user group: its own, else the default.
         """
-        each = (self._sections[f"{group}@"] for group in self.groups(name) if f"{group}@" in self._sections)
+        each = (self._sections[f"{group}@"] for group in self.conf.groups.of(name) if f"{group}@" in self._sections)
         return self._sections.get(name) or next(each, None) or self._sections.get("default")
 
     def _user_sections(self, user: str) -> Iterator[tuple[UserConfig, tuple[str, ...]]]:
         own = self.section_of(user)
         if own is not None:
             yield own, ()
-        for group in self.groups(user):
+        for group in self.conf.groups.of(user):
             if group in self._sections:
-                yield self._sections[group], tuple(sorted(self._users_of(group).users))
-
-    def _users_of(self, group: str) -> GroupUsers:
-        if group not in self._members:
-            self._members[group] = users_of_group(self.conf, group)
-        return self._members[group]
+                yield self._sections[group], tuple(sorted(self.conf.groups.users(group).users))
 
     def sharers(self, section: UserConfig, users: tuple[str, ...], known: Callable[[], Iterable[str]]) -> Collection[str]:
         """The users who share a section (of ``of_job``): of one of everybody those that are ``known``."""
         if "all" not in users:
             return users
-        named = self._users_of(section.name)
+        named = self.conf.groups.users(section.name)
         return [user for user in known() if user in named]
 
     def has_host_limits(self, spec: Spec) -> bool:
@@ -206,9 +196,31 @@ class LimitBook:
         if found is None:
             if len(self._applying) >= MOST_KNOWN:
                 self._applying.clear()
-            limits = enumerate(self.conf.limits)
-            found = tuple((at, limit, self.counted(at, spec)) for at, limit in limits if self.applies(at, spec))
-            self._applying[key] = found
+            places = [at for at in self._may_apply(spec) if self.applies(at, spec)]
+            found = self._applying[key] = tuple((at, self.conf.limits[at], self.counted(at, spec)) for at in places)
+        return found
+
+    def _may_apply(self, spec: Spec) -> list[int]:
+        """The places of the limits that may apply to jobs of this spec, in order: a site may have one for each of its users."""
+        named = self._named
+        found = {at for name in (spec.user, *self._groups_of(spec)) for at in named["users"].get(name, ())}
+        for what, name in (("projects", spec.project), ("queues", spec.queue), ("apps", spec.app)):
+            found.update(named[what].get(name, ()))
+        return sorted(found.union(named[""].get("", ())))
+
+    @cached_property
+    def _named(self) -> dict[str, dict[str, list[int]]]:
+        """The places of the limits by the first of their lists that names whom they are for, and by each name of that list.
+
+        Those of which no list does are at "".
+        """
+        found: dict[str, dict[str, list[int]]] = {what: {} for what in ("users", "projects", "queues", "apps", "")}
+        for at, limit in enumerate(self.conf.limits):
+            lists = (("users", limit.users), ("projects", limit.projects), ("queues", limit.queues), ("apps", limit.apps))
+            wanted = ((what, [word for word in words if not word.startswith("~")]) for what, words in lists)
+            what, names = next(((what, names) for what, names in wanted if names and "all" not in names), ("", [""]))
+            for name in names:
+                found[what].setdefault(name, []).append(at)
         return found
 
     def counted(self, at: int, spec: Spec) -> Consumer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -17,87 +17,13 @@ from lavad.core.site.host_names import members
 DENIED = "User permission denied"
 
 
-def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
-    """User names and groups with the groups' members (groups may nest)."""
-    groups = dict(conf.user_groups)
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += groups.get(name.rstrip("/"), ())
-    return frozenset(found)
-
-
-class GroupUsers:
-    """Users of a group; ``all`` among them is everyone but those in ``out``."""
-
-    def __init__(self, users: frozenset[str], out: frozenset[str] = frozenset()) -> None:
-        self.users = users
-        self.has_all = "all" in users
-        self.out = out
-
-    def __contains__(self, user: object) -> bool:
-        return user not in self.out and (self.has_all or user in self.users)
-
-    def __or__(self, other: GroupUsers) -> GroupUsers:
-        """Whom one of them names is named: in ``most bob`` bob is, whom ``most`` leaves out."""
-        out = frozenset(user for user in self.out | other.out if user not in self and user not in other)
-        return GroupUsers(self.users | other.users, out)
-
-    def __sub__(self, other: GroupUsers) -> GroupUsers:
-        if not other.has_all:
-            return GroupUsers(self.users - other.users, self.out | other.users if self.has_all else frozenset())
-        kept = other.out | self.users if self.has_all else self.users
-        return GroupUsers(frozenset(user for user in kept if user in self and user not in other) - {"all"})
-
-
-def users_of_group(conf: Conf, group: str) -> GroupUsers:
-    """The users of a user group, of groups in it too, whose own ``~`` leave nobody out whom the group names beside them."""
-    return _users_of(dict(conf.user_groups), group, {})
-
-
-def _users_of(groups: Mapping[str, Sequence[str]], name: str, known: dict[str, GroupUsers]) -> GroupUsers:
-    """``known``: what has been read of groups so far; one that is in itself has there what names it."""
-    bare = name.rstrip("/")
-    if name in known:
-        return known[name]
-    inside, outside = GroupUsers(frozenset((name,))), GroupUsers(frozenset())
-    known[name] = inside
-    for word in groups.get(bare, ()):
-        if word.startswith("~"):
-            outside |= _users_of(groups, word[1:], known)
-        else:
-            inside |= _users_of(groups, word, known)
-    known[name] = inside - outside
-    return known[name]
-
-
-def user_groups(conf: Conf, user: str) -> tuple[str, ...]:
-    """The user groups that a user is in, groups in groups included."""
-    found: dict[str, None] = {}
-    names = {user}
-    grew = True
-    while grew:
-        grew = False
-        for group, members_ in conf.user_groups:
-            if group not in found and ("all" in members_ or not names.isdisjoint(members_)):
-                found[group] = None
-                names.add(group)
-                grew = True
-    if any(word.startswith("~") for _, members_ in conf.user_groups for word in members_):
-        return tuple(group for group in found if user in users_of_group(conf, group))
-    return tuple(found)
-
-
 class NamedUsers:
     """The users that a list of users and user groups names; ``~name`` excludes."""
 
     def __init__(self, conf: Conf, words: Iterable[str]) -> None:
         words = tuple(words)
-        self._in = [users_of_group(conf, word) for word in words if not word.startswith("~")]
-        self._out = [users_of_group(conf, word[1:]) for word in words if word.startswith("~")]
+        self._in = [conf.groups.users(word) for word in words if not word.startswith("~")]
+        self._out = [conf.groups.users(word[1:]) for word in words if word.startswith("~")]
 
     def __contains__(self, user: object) -> bool:
         return any(user in one for one in self._in) and not any(user in one for one in self._out)
@@ -117,7 +43,7 @@ class NamedUsers:
 
 def is_admin(conf: Conf, caller: Caller) -> bool:
     """Whether a caller is an administrator of the cluster (root is one)."""
-    return caller.may_administer and (caller.uid == 0 or caller.user in expand_users(conf, conf.admins))
+    return caller.may_administer and (caller.uid == 0 or caller.user in conf.groups.expand(conf.admins))
 
 
 def why_not_admin(conf: Conf, caller: Caller) -> str:
@@ -138,9 +64,9 @@ def as_administrator(caller: Caller) -> Caller:
     return replace(caller, may_administer=True)
 
 
-def _administers(conf: Conf, caller: Caller, names: Iterable[str]) -> bool:
+def _administers(conf: Conf, caller: Caller, names: tuple[str, ...]) -> bool:
     """Whether a caller is one of the administrators named, on a host where they have their rights."""
-    return caller.may_administer and caller.user in expand_users(conf, names)
+    return caller.may_administer and caller.user in conf.groups.expand(names)
 
 
 def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
@@ -166,10 +92,10 @@ def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
     With STRICT_UG_CONTROL, of a job of a group (-G) that the owner is in, of that group.
     """
     own = named_group(spec.user_group) if conf.params.strict_ug_control else ""
-    if own and spec.user not in users_of_group(conf, own):
+    if own and spec.user not in conf.groups.users(own):
         own = ""
     return any(
-        _administers(conf, caller, admins) and (group == own if own else spec.user in users_of_group(conf, group))
+        _administers(conf, caller, admins) and (group == own if own else spec.user in conf.groups.users(group))
         for group, admins in conf.params.user_group_admins
     )
 
@@ -215,12 +141,12 @@ def has_share(conf: Conf, queue: str, user: str, group: str = "") -> bool:
 
 
 def _is_in(conf: Conf, shares: Shares, user: str, above: frozenset[str]) -> bool:
-    groups, inner = dict(conf.user_groups), dict(conf.group_shares)
+    groups, inner = conf.groups.members, dict(conf.group_shares)
     for name, _ in shares:
         group = name.rstrip("@/")
         if name == user or name in SHARE_KEYWORDS:
             return True
-        if group not in groups or group in above or user not in users_of_group(conf, group):
+        if group not in groups or group in above or user not in conf.groups.users(group):
             continue
         if name.endswith("@") or group not in inner or _is_in(conf, inner[group], user, above | {group}):
             return True

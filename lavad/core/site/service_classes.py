@@ -9,7 +9,7 @@ from __future__ import annotations
 from config.model.guarantees import Goal, ServiceClass
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import NamedUsers, expand_users, user_groups
+from lavad.core.site.rights import NamedUsers
 
 MissedGoals = tuple[tuple[str, Goal, float], ...]
 """(service class, goal, since when its violation period counts)."""
@@ -24,7 +24,6 @@ class ServiceClasses:
         self._conf = conf
         self._by_name = {one.name: one for one in conf.service_classes}
         self._auto = [one for one in conf.service_classes if one.auto_attach]
-        self._groups: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[str, ...], str] = {}
         self._timed = frozenset(one.name for one in conf.service_classes if one.goals)
 
@@ -64,13 +63,11 @@ class ServiceClasses:
         """Classes with goals are open to root and administrators as well (LSF)."""
         if user in NamedUsers(self._conf, service.users):
             return True
-        return bool(service.goals) and (user == "root" or user in expand_users(self._conf, self._conf.admins))
+        return bool(service.goals) and (user == "root" or user in self._conf.groups.expand(self._conf.admins))
 
     def _own_group(self, spec: Spec) -> tuple[str, ...]:
         """The user group of a job (-G), if its user is in it."""
-        if spec.user not in self._groups:
-            self._groups[spec.user] = user_groups(self._conf, spec.user)
-        return (spec.user_group,) if spec.user_group in self._groups[spec.user] else ()
+        return (spec.user_group,) if spec.user_group in self._conf.groups.of(spec.user) else ()
 
 
 def _has(listed: tuple[str, ...], names: tuple[str, ...]) -> bool:

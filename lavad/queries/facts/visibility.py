@@ -24,7 +24,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import named_group
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import expand_users, is_admin, is_group_admin
+from lavad.core.site.rights import is_admin, is_group_admin
 from lavad.queries.frame.request import Request
 
 
@@ -60,17 +60,19 @@ def _manages(conf: Conf, caller: Caller, spec: Spec) -> bool:
     if "CLUSTER" in roles and is_admin(conf, caller):
         return True
     if "QUEUE" in roles and any(
-        q.name == spec.queue and caller.user in expand_users(conf, q.administrators) for q in conf.queues
+        q.name == spec.queue and caller.user in conf.groups.expand(q.administrators) for q in conf.queues
     ):
         return True
     return "USERGROUP" in roles and is_group_admin(conf, spec, caller)
 
 
 def _share_group(conf: Conf, user: str, spec: Spec) -> bool:
+    """Whether a user is in the group of a job (-G), or without one in a group that its owner is in; one of everybody is none."""
     own = named_group(spec.user_group)
-    groups = [own] if own else [name for name, _ in conf.user_groups]
-    members = (expand_users(conf, (group,)) for group in groups)
-    return any(user in found and (spec.user in found or own) for found in members)
+    if own:
+        return user in conf.groups.users(own).users
+    theirs = conf.groups.of(spec.user)
+    return any(group in theirs and not conf.groups.users(group).has_all for group in conf.groups.of(user))
 
 
 def tested(request: Request, detail: bool, also: Callable[[int], bool] | None) -> Callable[[int], bool] | None:

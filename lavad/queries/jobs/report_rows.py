@@ -9,7 +9,6 @@ from typing import NamedTuple
 from lavad.core.job import checkpoints, gpu_use
 from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
-from lavad.core.site.rights import users_of_group
 from lavad.queries.frame.request import Request
 from lavad.store.asked import Share
 
@@ -43,7 +42,7 @@ def grouped(request: Request, shares: list[Share], group: str) -> list[Row]:
     """A row for each user, project, queue or user group, by name. A user of two groups counts in both."""
     members: defaultdict[str, list[Share]] = defaultdict(list)
     groups = request.cluster.conf.user_groups if group == "group" else ()
-    users = {name: users_of_group(request.cluster.conf, name) for name, _ in groups}
+    users = {name: request.cluster.conf.groups.users(name) for name, _ in groups}
     for share in shares:
         if group == "site":
             names = [request.view.name]

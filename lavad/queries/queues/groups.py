@@ -25,7 +25,7 @@ def show_users(request: Request) -> Iterator[Shown]:
 
 def _show_users_long(request: Request, deep: bool) -> Iterator[Shown]:
     conf = request.cluster.conf
-    known = dict(conf.user_groups)
+    known = conf.groups.members
     admins, given = dict(conf.params.user_group_admins), dict(conf.group_shares)
     for at, name in enumerate(_named(request, known, "USERS")):
         yield out("\n" if at else "")

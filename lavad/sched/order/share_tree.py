@@ -15,18 +15,30 @@ a replica and a restarted master come to the very same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from config.model.values import SHARE_KEYWORDS, FairShare, Shares
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import users_of_group
 
 Step = tuple[str, int, int]
 """Name, shares and place among its siblings of a node on the way from the root."""
 Path = tuple[Step, ...]
 _LEAST = 0.01
 """The smallest denominator of the formula, as in LSF."""
+
+
+class _Level:
+    """Shares side by side, of which there may be one for each of thousands of users."""
+
+    def __init__(self, shares: Shares, groups: Container[str]) -> None:
+        self.shares = shares
+        self.places: dict[str, list[int]] = {}
+        """Where each name is."""
+        for at, (name, _) in enumerate(shares):
+            self.places.setdefault(name, []).append(at)
+        self.of_many = [at for at, (name, _) in enumerate(shares) if name in SHARE_KEYWORDS or _bare(name) in groups]
+        """Where those are that several users may have."""
 
 
 class Policy:
@@ -39,9 +51,10 @@ class Policy:
         self.share = share
         self.shares: Shares = share.shares or (("default", 1),)
         self.priority = max((queue.priority for queue in conf.queues if queue.name in queues), default=0)
-        self._groups = dict(conf.user_groups)
+        self._groups = conf.groups.members
         self._group_shares = dict(conf.group_shares)
-        self._members = {name: users_of_group(conf, name) for name in self._named_groups(self.shares, set())}
+        self._members = {name: conf.groups.users(name) for name in self._named_groups(self.shares, set())}
+        self._levels: dict[str, _Level] = {}
         self._paths: dict[tuple[str, str], Path | None] = {}
 
     def _named_groups(self, shares: Shares, seen: set[str]) -> set[str]:
@@ -60,29 +73,38 @@ class Policy:
         """
         key = (user, group)
         if key not in self._paths:
-            found = sorted(self._ways(self.shares, user, left_out(group)), key=lambda way: way[:2])
+            found = sorted(self._ways(self._level("", self.shares), user, left_out(group)), key=lambda way: way[:2])
             named = named_group(group)
             wanted = [way for _, way, groups in found if named in groups] if named else []
             self._paths[key] = next(iter(wanted or [way for _, way, _ in found]), None)
         return self._paths[key]
 
-    def _ways(self, shares: Shares, user: str, above: frozenset[str]) -> Iterator[tuple[tuple[int, ...], Path, frozenset[str]]]:
+    def _level(self, group: str, shares: Shares) -> _Level:
+        """The shares that a group has; "": those at the root."""
+        if group not in self._levels:
+            self._levels[group] = _Level(shares, self._groups)
+        return self._levels[group]
+
+    def _ways(self, level: _Level, user: str, above: frozenset[str]) -> Iterator[tuple[tuple[int, ...], Path, frozenset[str]]]:
         """(rank, path, groups that it leads through) of all paths to a user.
 
         At each level the user's own share ranks first, then groups, default, others. The path has no step for ``group@``.
         It leads through no group of ``above``.
         """
-        for at, (name, count) in enumerate(shares):
+        for at in level.places.get(user, ()):
+            yield (0, at), ((user, level.shares[at][1], at),), above
+        for at in level.of_many:
+            name, count = level.shares[at]
             group = _bare(name)
             if name == user:
-                yield (0, at), ((name, count, at),), above
-            elif name in SHARE_KEYWORDS:
+                continue
+            if name in SHARE_KEYWORDS:
                 yield (2 + SHARE_KEYWORDS.index(name), at), ((user if name == "default" else name, count, at),), above
-            elif group in self._groups and group not in above and user in self._members[group]:
+            elif group not in above and user in self._members[group]:
                 if name.endswith("@"):
                     yield (1, at), ((user, count, at),), above | {group}
                 elif inner := self._group_shares.get(group):
-                    for rank, way, groups in self._ways(inner, user, above | {group}):
+                    for rank, way, groups in self._ways(self._level(group, inner), user, above | {group}):
                         yield (1, at, *rank), ((group, count, at), *way), groups
                 else:
                     yield (1, at), ((group, count, at),), above | {group}

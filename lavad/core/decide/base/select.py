@@ -22,7 +22,7 @@ from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import is_admin, users_of_group, why_not_control
+from lavad.core.site.rights import is_admin, why_not_control
 from lavad.core.site.service_classes import ServiceClasses
 
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING | {JobState.WAIT}, "susp": SUSPENDED}
@@ -161,7 +161,7 @@ def owners(cluster: Cluster, wanted: Select, caller: Caller) -> Container[str] |
     conf = cluster.conf
     if wanted.user in ("", "all"):
         return None if wanted.user and is_admin(conf, caller) else frozenset((caller.user,))
-    return users_of_group(conf, wanted.user) if wanted.user in dict(conf.user_groups) else frozenset((wanted.user,))
+    return conf.groups.users(wanted.user) if wanted.user in conf.groups.members else frozenset((wanted.user,))
 
 
 def matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:

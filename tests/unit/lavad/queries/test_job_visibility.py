@@ -15,11 +15,15 @@ CAROL = Caller(user="carol", uid=1003, host="ol1")
 DAVE = Caller(user="dave", uid=1004, host="ol1")
 ROOT = Caller(user="root", uid=0, host="ol1")
 BOSS = Caller(user="boss", uid=1005, host="ol1")
+Groups = tuple[tuple[str, tuple[str, ...]], ...]
 OWN, SUMMARY, DETAIL = 1, 2, 3
 """bob's job 1, running and with a message."""
 
 
-def site(level: int, access: str = "N", roles: tuple[str, ...] = ()) -> QueryCluster:
+TEAM = (("team", ("bob", "carol")),)
+
+
+def site(level: int, access: str = "N", roles: tuple[str, ...] = (), groups: Groups = TEAM) -> QueryCluster:
     """bob and carol are in one group, dave in none; dave administers bob's queue, boss is the second administrator."""
     cluster = QueryCluster()
     conf = cluster.cluster.conf
@@ -31,7 +35,7 @@ def site(level: int, access: str = "N", roles: tuple[str, ...] = ()) -> QueryClu
         user_group_admins=(("team", ("eve",)),),
     )
     queues = tuple(replace(queue, administrators=("dave",)) if queue.name == "normal" else queue for queue in conf.queues)
-    new = replace(conf, params=params, queues=queues, admins=("openlava", "boss"), user_groups=(("team", ("bob", "carol")),))
+    new = replace(conf, params=params, queues=queues, admins=("openlava", "boss"), user_groups=groups)
     cluster.feed(ev.Configured(at=at("11:32:00"), conf=new))
     cluster.submit(1, command="./hidden", user="bob", project="secretproject")
     cluster.start(1)
@@ -55,6 +59,21 @@ def test_the_levels_are_those_of_lsf(level: int, in_group: int, others: int) -> 
     assert [sight(cluster, caller) for caller in (BOB, CAROL, DAVE)] == [DETAIL, in_group, others]
     assert [sight(cluster, caller) for caller in (ADMIN, ROOT)] == [DETAIL, DETAIL]
     assert sight(cluster, BOSS) == others, "other administrators are like users"
+
+
+@pytest.mark.parametrize(
+    ("groups", "seen"),
+    [
+        ((("team", ("inner", "carol")), ("inner", ("bob", "dave"))), (DETAIL, DETAIL)),
+        ((("team", ("inner", "~dave", "carol", "bob")), ("inner", ("dave",))), (DETAIL, 0)),
+        ((("team", ("bob",)), ("other", ("carol", "dave"))), (0, 0)),
+        ((("every", ("all",)), ("most", ("all", "~eve"))), (0, 0)),
+    ],
+)
+def test_who_is_in_a_group_with_the_owner_is_as_the_group_says(groups: Groups, seen: tuple[int, int]) -> None:
+    """``~`` leaves out, and a group of everybody makes nobody known to each other."""
+    cluster = site(2, groups=groups)
+    assert tuple(sight(cluster, caller) for caller in (CAROL, DAVE)) == seen
 
 
 @pytest.mark.parametrize(
