@@ -150,7 +150,7 @@ class Audit:
 def administers(conf: Conf, caller: Caller) -> bool:
     """Whether the caller is an administrator of the cluster, of a queue or of a user group."""
     named = [queue.administrators for queue in conf.queues] + [admins for _, admins in conf.params.user_group_admins]
-    return is_admin(conf, caller) or any(caller.user in conf.groups.expand(admins) for admins in named if admins)
+    return is_admin(conf, caller) or any(caller.user in conf.groups_of_users.expand(admins) for admins in named if admins)
 
 
 def described(ask: asks.Ask) -> Entry:

@@ -15,7 +15,6 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
 from lavad.core.site.host import Host, Mount
-from lavad.core.site.host_names import preferences
 
 ALL = "all"
 Pair = tuple[str, str, str]
@@ -104,7 +103,7 @@ def hosts_for(cluster: Cluster, spec: Spec) -> list[Host]:
     queue = cluster.queue_conf.get(spec.queue)
     for words in (spec.hosts, queue.hosts if queue is not None else ()):
         if words and seen:
-            meant = preferences(cluster.conf, words, seen)
+            meant = cluster.conf.groups_of_hosts.preferences(words, seen)
             seen = {name: host for name, host in seen.items() if name in meant}
     return [seen[name] for name in sorted(seen)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
-from lavad.core.site.host_names import preferences
 
 
 def first_limit(cluster: Cluster, spec: Spec) -> int:
@@ -27,7 +26,7 @@ def next_limit(cluster: Cluster, spec: Spec, limit: int) -> int:
 def most_memory(cluster: Cluster, spec: Spec) -> int:
     """By LAVA_MEMORY_MAX, the hard limits of queue and application profile, and the largest host that the job may use."""
     conf, hosts = cluster.conf, cluster.hosts.rows
-    names = preferences(conf, spec.hosts, hosts) if spec.hosts else hosts
+    names = conf.groups_of_hosts.preferences(spec.hosts, hosts) if spec.hosts else hosts
     largest = max((hosts[name].facts.max_mem for name in names), default=0) * 1024
     queue, app = cluster.queue_conf.get(spec.queue), conf.app_conf.get(spec.app)
     hard = [one.limits.mem for one in (queue, app) if one is not None]

@@ -15,6 +15,7 @@ from config.model.guarantees import Pool, ServiceClass
 from config.model.params import Params as FileParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import FairShare, Shares
+from lavad.core.site.host_groups import HostGroups
 from lavad.core.site.user_groups import UserGroups
 
 
@@ -105,9 +106,14 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         return {app.name: app for app in self.apps}
 
     @cached_property
-    def groups(self) -> UserGroups:
+    def groups_of_users(self) -> UserGroups:
         """The user groups, to be asked."""
         return UserGroups(self.user_groups)
+
+    @cached_property
+    def groups_of_hosts(self) -> HostGroups:
+        """The host groups, to be asked."""
+        return HostGroups(self.host_groups)
 
     @cached_property
     def model_factors(self) -> dict[str, float]:

@@ -13,7 +13,6 @@ from config.model.queue import QueueConfig
 from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
-from lavad.core.site.host_names import members
 
 Consumer = tuple[str, str, str, str]
 """(user, queue, project, application profile); "" where a limit does not count these separately."""
@@ -85,19 +84,19 @@ class LimitBook:
         A group that the user is not in changes nothing.
         """
         given = spec.user_group if self.conf.params.enforce_one_ug_limits else ""
-        return given if not named_group(given) or given in self.conf.groups.of(spec.user) else ""
+        return given if not named_group(given) or given in self.conf.groups_of_users.of(spec.user) else ""
 
     def _groups_of(self, spec: Spec) -> tuple[str, ...]:
         """The user groups whose limits hold for a job."""
         chosen = self._chosen(spec)
         own = named_group(chosen)
         if own:
-            return own, *(group for group in self.conf.groups.of(own) if group not in self._open_groups)
+            return own, *(group for group in self.conf.groups_of_users.of(own) if group not in self._open_groups)
         out = left_out(chosen)
         return (
-            tuple(group for group in self.conf.groups.of(spec.user) if group not in out)
+            tuple(group for group in self.conf.groups_of_users.of(spec.user) if group not in out)
             if out
-            else self.conf.groups.of(spec.user)
+            else self.conf.groups_of_users.of(spec.user)
         )
 
     @cached_property
@@ -124,22 +123,22 @@ class LimitBook:
 
         Of a user group: its own, else the default.
         """
-        each = (self._sections[f"{group}@"] for group in self.conf.groups.of(name) if f"{group}@" in self._sections)
+        each = (self._sections[f"{group}@"] for group in self.conf.groups_of_users.of(name) if f"{group}@" in self._sections)
         return self._sections.get(name) or next(each, None) or self._sections.get("default")
 
     def _user_sections(self, user: str) -> Iterator[tuple[UserConfig, tuple[str, ...]]]:
         own = self.section_of(user)
         if own is not None:
             yield own, ()
-        for group in self.conf.groups.of(user):
+        for group in self.conf.groups_of_users.of(user):
             if group in self._sections:
-                yield self._sections[group], tuple(sorted(self.conf.groups.users(group).users))
+                yield self._sections[group], tuple(sorted(self.conf.groups_of_users.users(group).users))
 
     def sharers(self, section: UserConfig, users: tuple[str, ...], known: Callable[[], Iterable[str]]) -> Collection[str]:
         """The users who share a section (of ``of_job``): of one of everybody those that are ``known``."""
         if "all" not in users:
             return users
-        named = self.conf.groups.users(section.name)
+        named = self.conf.groups_of_users.users(section.name)
         return [user for user in known() if user in named]
 
     def has_host_limits(self, spec: Spec) -> bool:
@@ -248,7 +247,7 @@ def _counts_gpus(limit: Limit) -> bool:
 def _hosts(conf: Conf, words: tuple[str, ...], sign: str) -> frozenset[str]:
     """The hosts that a list names (sign "") or excludes ("~")."""
     found = (word[len(sign) :] for word in words if word.startswith("~") == bool(sign))
-    return frozenset(host for word in found for host in members(conf, word))
+    return frozenset(host for word in found for host in conf.groups_of_hosts.hosts(word))
 
 
 def _names(words: tuple[str, ...], names: tuple[str, ...]) -> bool:

@@ -12,7 +12,6 @@ from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
-from lavad.core.site.host_names import members
 
 DENIED = "User permission denied"
 
@@ -22,8 +21,8 @@ class NamedUsers:
 
     def __init__(self, conf: Conf, words: Iterable[str]) -> None:
         words = tuple(words)
-        self._in = [conf.groups.users(word) for word in words if not word.startswith("~")]
-        self._out = [conf.groups.users(word[1:]) for word in words if word.startswith("~")]
+        self._in = [conf.groups_of_users.users(word) for word in words if not word.startswith("~")]
+        self._out = [conf.groups_of_users.users(word[1:]) for word in words if word.startswith("~")]
 
     def __contains__(self, user: object) -> bool:
         return any(user in one for one in self._in) and not any(user in one for one in self._out)
@@ -43,7 +42,7 @@ class NamedUsers:
 
 def is_admin(conf: Conf, caller: Caller) -> bool:
     """Whether a caller is an administrator of the cluster (root is one)."""
-    return caller.may_administer and (caller.uid == 0 or caller.user in conf.groups.expand(conf.admins))
+    return caller.may_administer and (caller.uid == 0 or caller.user in conf.groups_of_users.expand(conf.admins))
 
 
 def why_not_admin(conf: Conf, caller: Caller) -> str:
@@ -66,7 +65,7 @@ def as_administrator(caller: Caller) -> Caller:
 
 def _administers(conf: Conf, caller: Caller, names: tuple[str, ...]) -> bool:
     """Whether a caller is one of the administrators named, on a host where they have their rights."""
-    return caller.may_administer and caller.user in conf.groups.expand(names)
+    return caller.may_administer and caller.user in conf.groups_of_users.expand(names)
 
 
 def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
@@ -92,10 +91,10 @@ def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
     With STRICT_UG_CONTROL, of a job of a group (-G) that the owner is in, of that group.
     """
     own = named_group(spec.user_group) if conf.params.strict_ug_control else ""
-    if own and spec.user not in conf.groups.users(own):
+    if own and spec.user not in conf.groups_of_users.users(own):
         own = ""
     return any(
-        _administers(conf, caller, admins) and (group == own if own else spec.user in conf.groups.users(group))
+        _administers(conf, caller, admins) and (group == own if own else spec.user in conf.groups_of_users.users(group))
         for group, admins in conf.params.user_group_admins
     )
 
@@ -108,7 +107,7 @@ def why_not_switch(conf: Conf, host: str, caller: Caller) -> str:
 def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
     """Whether a caller may open and close a host: of the cluster, or of a group or compute unit that has it."""
     return is_admin(conf, caller) or any(
-        _administers(conf, caller, admins) and {host, "all"}.intersection(members(conf, group))
+        _administers(conf, caller, admins) and {host, "all"}.intersection(conf.groups_of_hosts.hosts(group))
         for group, admins in conf.params.host_group_admins
     )
 
@@ -141,12 +140,12 @@ def has_share(conf: Conf, queue: str, user: str, group: str = "") -> bool:
 
 
 def _is_in(conf: Conf, shares: Shares, user: str, above: frozenset[str]) -> bool:
-    groups, inner = conf.groups.members, dict(conf.group_shares)
+    groups, inner = conf.groups_of_users.members, dict(conf.group_shares)
     for name, _ in shares:
         group = name.rstrip("@/")
         if name == user or name in SHARE_KEYWORDS:
             return True
-        if group not in groups or group in above or user not in conf.groups.users(group):
+        if group not in groups or group in above or user not in conf.groups_of_users.users(group):
             continue
         if name.endswith("@") or group not in inner or _is_in(conf, inner[group], user, above | {group}):
             return True

@@ -63,11 +63,11 @@ class ServiceClasses:
         """Classes with goals are open to root and administrators as well (LSF)."""
         if user in NamedUsers(self._conf, service.users):
             return True
-        return bool(service.goals) and (user == "root" or user in self._conf.groups.expand(self._conf.admins))
+        return bool(service.goals) and (user == "root" or user in self._conf.groups_of_users.expand(self._conf.admins))
 
     def _own_group(self, spec: Spec) -> tuple[str, ...]:
         """The user group of a job (-G), if its user is in it."""
-        return (spec.user_group,) if spec.user_group in self._conf.groups.of(spec.user) else ()
+        return (spec.user_group,) if spec.user_group in self._conf.groups_of_users.of(spec.user) else ()
 
 
 def _has(listed: tuple[str, ...], names: tuple[str, ...]) -> bool:

@@ -17,7 +17,6 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import HostState
 from lavad.core.site.host import LEAVING, Host
-from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, NEVER_GPU, NEVER_RESOURCE, PendReason, text
 from lavad.queries.explain import table
 from lavad.queries.facts import hostfacts
@@ -170,7 +169,7 @@ def _queues(request: Request) -> Iterator[Problem]:
                 f"Queue {queue.name} is {how}{f', by {state.by}' if state.by else ''}{why}",
                 f"badmin {'qopen' if not state.open else 'qact'} {queue.name} once that is over",
             )
-        if well and not preferences(cluster.conf, queue.hosts, well):
+        if well and not cluster.conf.groups_of_hosts.preferences(queue.hosts, well):
             yield Problem(
                 f"Queue {queue.name} has no host that is well: HOSTS = {' '.join(queue.hosts)}",
                 "see to these hosts, or change HOSTS in lsb.queues and run badmin reconfig",

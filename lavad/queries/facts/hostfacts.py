@@ -15,7 +15,6 @@ from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.rules.host_values import own_resources
 from lavad.core.site.conf import ResourceConf
 from lavad.core.site.host import Host
-from lavad.core.site.host_names import members
 from lavad.queries.facts.jobfacts import cpu_factor
 from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import formats
@@ -42,10 +41,10 @@ def host_of(view: View, name: str) -> Host:
 
 def without_groups(view: View, words: Iterable[str]) -> list[str]:
     """The words with the hosts of a group in the place of its name."""
-    groups = dict(view.cluster.conf.host_groups)
+    groups = view.cluster.conf.groups_of_hosts.members
     found: dict[str, None] = {}
     for word in words:
-        hosts = members(view.cluster.conf, word) if word in groups else (word,)
+        hosts = view.cluster.conf.groups_of_hosts.hosts(word) if word in groups else (word,)
         found.update(dict.fromkeys(all_hosts(view) if "all" in hosts and word in groups else hosts))
     return list(found)
 
@@ -54,13 +53,13 @@ def named(request: Request, words: Sequence[str]) -> list[str]:
     """The hosts that the words name, with groups expanded; all hosts for no words. Raises Refused for an unknown name."""
     view = request.view
     known = all_hosts(view)
-    groups = dict(view.cluster.conf.host_groups)
+    groups = view.cluster.conf.groups_of_hosts.members
     found: dict[str, None] = {}
     for word in words:
         if word in ("all", view.name):
             found.update(dict.fromkeys(known))
         elif word in groups:
-            hosts = members(view.cluster.conf, word)
+            hosts = view.cluster.conf.groups_of_hosts.hosts(word)
             found.update(dict.fromkeys(known if "all" in hosts else hosts))
         elif word in known:
             found[word] = None

@@ -60,7 +60,7 @@ def _manages(conf: Conf, caller: Caller, spec: Spec) -> bool:
     if "CLUSTER" in roles and is_admin(conf, caller):
         return True
     if "QUEUE" in roles and any(
-        q.name == spec.queue and caller.user in conf.groups.expand(q.administrators) for q in conf.queues
+        q.name == spec.queue and caller.user in conf.groups_of_users.expand(q.administrators) for q in conf.queues
     ):
         return True
     return "USERGROUP" in roles and is_group_admin(conf, spec, caller)
@@ -70,9 +70,9 @@ def _share_group(conf: Conf, user: str, spec: Spec) -> bool:
     """Whether a user is in the group of a job (-G), or without one in a group that its owner is in; one of everybody is none."""
     own = named_group(spec.user_group)
     if own:
-        return user in conf.groups.users(own).users
-    theirs = conf.groups.of(spec.user)
-    return any(group in theirs and not conf.groups.users(group).has_all for group in conf.groups.of(user))
+        return user in conf.groups_of_users.users(own).users
+    theirs = conf.groups_of_users.of(spec.user)
+    return any(group in theirs and not conf.groups_of_users.users(group).has_all for group in conf.groups_of_users.of(user))
 
 
 def tested(request: Request, detail: bool, also: Callable[[int], bool] | None) -> Callable[[int], bool] | None:

@@ -14,7 +14,6 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, keys_named
 from lavad.core.lang.states import JobState, TermReason
-from lavad.core.site.host_names import members
 from lavad.core.site.rights import NamedUsers
 from lavad.queries.facts import checkpoints, gpu_usage, jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
 from lavad.queries.facts.history import gone_since
@@ -81,7 +80,7 @@ class _Report:
         for word in given:
             if not self._is_host(word):
                 raise Refused(f"{word}: Bad host name, host group name or cluster name")
-        named = [host for word in given for host in members(conf, word) or (word,)]
+        named = [host for word in given for host in conf.groups_of_hosts.hosts(word) or (word,)]
         hosts = () if not {"all", conf.cluster}.isdisjoint(named) else tuple(dict.fromkeys(named))
         states: tuple[JobState, ...] = ()
         if ("d" in options) != ("e" in options):
@@ -107,7 +106,7 @@ class _Report:
             word in ("all", cluster.conf.cluster)
             or word in cluster.hosts.rows
             or word in cluster.host_conf
-            or word in dict(cluster.conf.host_groups)
+            or word in cluster.conf.groups_of_hosts.members
         )
         return known or any(self.view.reader.pages(Asked(hosts=(word,))))
 

@@ -16,7 +16,6 @@ from lavad.core.lang.job_names import ArrayError, Wildcard, parse_job_ids
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import FINAL, WAITING, JobState
-from lavad.core.site.host_names import members
 from lavad.core.site.rights import NamedUsers
 from lavad.queries.facts import queuefacts, reasons, slot_reservations, visibility
 from lavad.queries.facts.jobset import STOPPED, UNFINISHED, Test, Wanted
@@ -172,7 +171,7 @@ def _hosts(request: Request, words: list[str]) -> frozenset[str]:
     for word in words:
         if word not in known and word != "all":
             raise Refused(f"{word}: Bad host name, host group name or cluster name")
-        hosts = known if word in ("all", conf.cluster) else members(conf, word)
+        hosts = known if word in ("all", conf.cluster) else conf.groups_of_hosts.hosts(word)
         found.update(known if "all" in hosts else hosts)
     return frozenset(found)
 

@@ -109,7 +109,7 @@ def _asked(request: Request, options: Options) -> Asked:
     users = tuple(options.words("user"))
     but: tuple[str, ...] = ()
     if group := options.text("group"):
-        if group not in request.cluster.conf.groups.members:
+        if group not in request.cluster.conf.groups_of_users.members:
             raise Refused(f"{group}: No such user group")
         named = NamedUsers(request.cluster.conf, [*users, group])
         users, but = tuple(sorted(named.listed or ())), tuple(sorted(named.left_out)) if named.listed is None else ()

@@ -42,7 +42,7 @@ def grouped(request: Request, shares: list[Share], group: str) -> list[Row]:
     """A row for each user, project, queue or user group, by name. A user of two groups counts in both."""
     members: defaultdict[str, list[Share]] = defaultdict(list)
     groups = request.cluster.conf.user_groups if group == "group" else ()
-    users = {name: request.cluster.conf.groups.users(name) for name, _ in groups}
+    users = {name: request.cluster.conf.groups_of_users.users(name) for name, _ in groups}
     for share in shares:
         if group == "site":
             names = [request.view.name]

@@ -50,7 +50,7 @@ def show(request: Request) -> Iterator[Shown]:
             lines += [_Line(limit, *key, _used(limits, limit, key[1], sum_)) for key, sum_ in sorted(sums.items())]
     for column, option in enumerate(_OF_COLUMNS, 1):
         if option in options:
-            names = [(name, *(book.conf.groups.of(name) if option == "u" else ())) for name in options.words(option)]
+            names = [(name, *(book.conf.groups_of_users.of(name) if option == "u" else ())) for name in options.words(option)]
             lines = [line for line in lines if _is_about(_whose(line)[column].split(), names)]
     if "A" in options:
         lines = [line for line in lines if _is_about(_app(line).split(), [(name,) for name in options.words("A")])]

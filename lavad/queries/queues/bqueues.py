@@ -9,7 +9,6 @@ from config.model.queue import QueueConfig
 from config.model.values import Limits
 from config.values.parameters import QUEUE_PARAMETERS
 from lavad.core.lang.asks import Refused
-from lavad.core.site.host_names import preferences
 from lavad.core.site.rights import may_use_queue
 from lavad.queries.facts import hostfacts
 from lavad.queries.facts.queuefacts import QueueRow, limit
@@ -56,7 +55,7 @@ def _queues(request: Request, host: str, user: str) -> list[QueueConfig]:
     if host and host != "all":
         hosts = set(hostfacts.named(request, [host]))
         everything = hostfacts.all_hosts(request.view)
-        wanted = [queue for queue in wanted if hosts & set(preferences(conf, queue.hosts, everything))]
+        wanted = [queue for queue in wanted if hosts & set(conf.groups_of_hosts.preferences(queue.hosts, everything))]
     return sorted(dict.fromkeys(wanted), key=lambda queue: (-queue.priority, queue.name))
 
 

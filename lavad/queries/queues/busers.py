@@ -85,7 +85,7 @@ def _row(request: Request, book: LimitBook, name: str) -> UserRow:
 
 def _members(cluster: Cluster, name: str) -> frozenset[str]:
     """Of a group of everybody those who have jobs."""
-    if name not in cluster.conf.groups.members:
+    if name not in cluster.conf.groups_of_users.members:
         return frozenset((name,))
     named = NamedUsers(cluster.conf, (name,))
     listed = named.listed

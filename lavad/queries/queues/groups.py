@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lavad.core.lang.asks import Refused
-from lavad.core.site.host_names import members
 from lavad.queries.facts import shares
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.sched.order.fairshare import partition_policies
@@ -25,7 +24,7 @@ def show_users(request: Request) -> Iterator[Shown]:
 
 def _show_users_long(request: Request, deep: bool) -> Iterator[Shown]:
     conf = request.cluster.conf
-    known = conf.groups.members
+    known = conf.groups_of_users.members
     admins, given = dict(conf.params.user_group_admins), dict(conf.group_shares)
     for at, name in enumerate(_named(request, known, "USERS")):
         yield out("\n" if at else "")
@@ -59,7 +58,7 @@ def _show_units(request: Request) -> Iterator[Shown]:
     if "noheader" not in request.query.options:
         yield out("NAME          TYPE           HOSTS\n")
     for name in request.words or known:
-        hosts = members(conf, name) if "r" in request.query.options else dict(conf.host_groups)[name]
+        hosts = conf.groups_of_hosts.hosts(name) if "r" in request.query.options else conf.groups_of_hosts.members[name]
         yield out(f"{name:<13} {known[name]:<14} {''.join(f'{host} ' for host in hosts)}\n")
 
 

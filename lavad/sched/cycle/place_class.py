@@ -15,7 +15,6 @@ from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.plan.plan import Placement
 from lavad.core.rules.avoided_hosts import barred_from, returns_at
 from lavad.core.rules.ledger import UNLIMITED
-from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.chunking import most_in_chunk, place_in_chunks, place_in_turn, start_on
 from lavad.sched.cycle.explain import host_reasons, is_never, role_reasons
@@ -351,7 +350,7 @@ class ClassPlacer:
         return True
 
     def _first_hosts(self) -> frozenset[str]:
-        return first_hosts(self.state.cluster.conf, self.need.preferred, self.state.cache.by_name)
+        return self.state.cluster.conf.groups_of_hosts.first_hosts(self.need.preferred, self.state.cache.by_name)
 
     def _place_many(self, keys: list[int]) -> int:
         """Place one-slot jobs on free slots, hosts in rank order; how many were placed."""

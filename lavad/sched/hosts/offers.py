@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from lavad.core.decide.placement.preempt import parts_of
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
-from lavad.core.site.host_names import first_hosts
 from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.ends import end_of
 from lavad.sched.hosts.fit import units
@@ -67,7 +66,7 @@ class Offers:
         self.counts: dict[int, int] = {}
         self.total = 0
         self.known = set(self.order)
-        self.first = first_hosts(state.cluster.conf, need.preferred, state.cache.by_name) if need.first else None
+        self.first = state.cluster.conf.groups_of_hosts.first_hosts(need.preferred, state.cache.by_name) if need.first else None
         self.renew(self.order)
 
     def renew(self, numbers: Iterable[int]) -> bool:

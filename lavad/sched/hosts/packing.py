@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.rules.gpus import wanted
 from lavad.core.rules.ledger import UNLIMITED
-from lavad.core.site.host_names import first_hosts, preferences
 from lavad.sched.hosts.candidates import may_use
 from lavad.sched.hosts.ends import NEVER, end_of
 from lavad.sched.hosts.rank import ranked
@@ -101,8 +100,8 @@ class _Keys:
         self._rank = {at: place for place, at in enumerate(ranked(state, need))}
         conf = state.cluster.conf
         self._weights = dict(conf.params.lava_pack_weights)
-        self._first = first_hosts(conf, need.preferred, state.cache.by_name)
-        self._levels = preferences(conf, need.preferred, state.cache.by_name) if need.preferred else {}
+        self._first = conf.groups_of_hosts.first_hosts(need.preferred, state.cache.by_name)
+        self._levels = conf.groups_of_hosts.preferences(need.preferred, state.cache.by_name) if need.preferred else {}
         self._memory = _memory(need)
 
     def of(self, at: int) -> Key | None:

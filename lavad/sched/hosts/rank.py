@@ -5,7 +5,6 @@ Rule: a ranking is made once a cycle, from hosts as they were at its beginning. 
 
 from __future__ import annotations
 
-from lavad.core.site.host_names import first_hosts, preferences
 from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.needs import Need
@@ -54,8 +53,8 @@ def ranked(state: CycleState, need: Need) -> list[int]:
 
 def _preference(state: CycleState, need: Need) -> list[list[float]]:
     """Two sort keys by row: whether a host is not marked as first (`host!`), and minus its preference (`host+n`)."""
-    levels = preferences(state.cluster.conf, need.preferred, state.cache.by_name)
-    first = first_hosts(state.cluster.conf, need.preferred, state.cache.by_name)
+    levels = state.cluster.conf.groups_of_hosts.preferences(need.preferred, state.cache.by_name)
+    first = state.cluster.conf.groups_of_hosts.first_hosts(need.preferred, state.cache.by_name)
     return [[float(row.name not in first) for row in state.rows], [-float(levels.get(row.name, 0)) for row in state.rows]]
 
 

@@ -15,7 +15,6 @@ from config.model.values import Thresholds
 from lavad.core.lang.resreq.eval import COMPARE, Value, compile_select
 from lavad.core.lang.resreq.text import Expr, names_in
 from lavad.core.rules.host_values import type_of
-from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import LOAD, PendReason, about
 from lavad.sched.needs.arrays import Floats, Mask, np
 from lavad.sched.needs.columns import Columns
@@ -124,11 +123,11 @@ def _members(state: CycleState, hosts: Iterable[str]) -> Mask:
 
 
 def _usable(state: CycleState, need: Need) -> dict[str, int]:
-    return preferences(state.cluster.conf, need.queue.hosts, state.cache.by_name)
+    return state.cluster.conf.groups_of_hosts.preferences(need.queue.hosts, state.cache.by_name)
 
 
 def _asked(state: CycleState, need: Need) -> dict[str, int]:
-    return preferences(state.cluster.conf, need.spec.hosts, state.cache.by_name)
+    return state.cluster.conf.groups_of_hosts.preferences(need.spec.hosts, state.cache.by_name)
 
 
 def _reserved(state: CycleState, need: Need) -> list[str]:

@@ -21,7 +21,6 @@ from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import Ends
 from lavad.core.site.conf import Conf
 from lavad.core.site.host import Host
-from lavad.core.site.host_names import members
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.arrays import Mask
@@ -359,7 +358,7 @@ class SchedulerCache:
         kind = conf.params.unit_type_of(kind)
         if kind not in self.units:
             named = [unit.name for unit in conf.params.units if unit.type == kind]
-            self.units[kind] = {host: at for at, unit in enumerate(named) for host in members(conf, unit)}
+            self.units[kind] = {host: at for at, unit in enumerate(named) for host in conf.groups_of_hosts.hosts(unit)}
         return self.units[kind]
 
     def forget(self, number: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
 
 import msgspec
@@ -32,7 +33,7 @@ class JobDraft(msgspec.Struct):
     has_checkpoint: bool = False
     """bmod and bswitch of a job that waits again: it has a checkpoint to go on from, and stays checkpointable."""
     notices: list[str] = []
-    known_hosts: frozenset[str] = frozenset()
+    known_hosts: Container[str] = ()
     known_resources: frozenset[str] = frozenset()
 
     def set_spec(self, **fields: object) -> None:

@@ -21,7 +21,6 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_job_ids, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.core.site.host_names import members
 from lavad.core.site.rights import is_admin, why_not_control
 from lavad.core.site.service_classes import ServiceClasses
 
@@ -91,7 +90,7 @@ def _check_filters(cluster: Cluster, wanted: Select) -> None:
         raise Refused(f"{wanted.queue}: No such queue")
     if wanted.service_class and all(one.name != wanted.service_class for one in cluster.conf.service_classes):
         raise Refused(f"{wanted.service_class}: No such service class")
-    if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
+    if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in cluster.conf.groups_of_hosts.members:
         raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
 
 
@@ -161,7 +160,7 @@ def owners(cluster: Cluster, wanted: Select, caller: Caller) -> Container[str] |
     conf = cluster.conf
     if wanted.user in ("", "all"):
         return None if wanted.user and is_admin(conf, caller) else frozenset((caller.user,))
-    return conf.groups.users(wanted.user) if wanted.user in conf.groups.members else frozenset((wanted.user,))
+    return conf.groups_of_users.users(wanted.user) if wanted.user in conf.groups_of_users.members else frozenset((wanted.user,))
 
 
 def matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
@@ -220,7 +219,7 @@ class Filters:
         self._group = read_path(wanted.group) or wanted.group
         self._names = pattern(wanted.name) if wanted.name else None
         self._classes = ServiceClasses(cluster.conf)
-        self._hosts = frozenset(members(cluster.conf, wanted.host)) if wanted.host else frozenset()
+        self._hosts = frozenset(cluster.conf.groups_of_hosts.hosts(wanted.host)) if wanted.host else frozenset()
 
     def take(self, job: Job | Array, spec: Spec) -> bool:
         wanted, names = self._wanted, self._names

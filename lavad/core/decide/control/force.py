@@ -16,7 +16,6 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.states import WAITING, JobState
 from lavad.core.rules.gpus import per_task, pick, room
 from lavad.core.rules.ledger import HostLedger, Ledger
-from lavad.core.site.host_names import members
 from lavad.core.site.rights import why_not_admin
 from proto.numbers import find_number
 
@@ -89,7 +88,7 @@ def _hosts(cluster: Cluster, words: list[str]) -> dict[str, int]:
         most = find_number(count, 1) if count else 0
         if most is None:
             raise Refused(f"{word}: Bad host specification")
-        names = list(cluster.hosts.rows) if base == "all" else sorted(members(cluster.conf, base))
+        names = list(cluster.hosts.rows) if base == "all" else sorted(cluster.conf.groups_of_hosts.hosts(base))
         if not names or any(name not in cluster.hosts.rows for name in names):
             raise Refused(f"{base}: Bad host name, host group name or cluster name")
         for name in names:

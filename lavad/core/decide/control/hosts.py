@@ -25,7 +25,6 @@ from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
 from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState
 from lavad.core.site.host import Facts
-from lavad.core.site.host_names import members
 from lavad.core.site.rights import why_not_switch
 from proto.answers import Result
 
@@ -134,9 +133,9 @@ def expired(cluster: Cluster, host: str, keys: Iterable[int], now: float) -> lis
 
 def _meant(cluster: Cluster, word: str) -> Iterable[str]:
     """The hosts that a word of hopen or hclose names: of a group those that have joined."""
-    if word not in dict(cluster.conf.host_groups):
+    if word not in cluster.conf.groups_of_hosts.members:
         return (word,)
-    found, joined = members(cluster.conf, word), cluster.hosts.rows
+    found, joined = cluster.conf.groups_of_hosts.hosts(word), cluster.hosts.rows
     return sorted(joined) if "all" in found else [name for name in found if name in joined]
 
 

@@ -12,7 +12,6 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.rules.host_values import idle_values
 from lavad.core.rules.ledger import UNLIMITED
-from lavad.core.site.host_names import members
 from lavad.core.site.reservation import Period, Reservation, periods
 
 AHEAD = 60 * 7 * 86_400.0
@@ -78,10 +77,10 @@ def find_hosts(cluster: Cluster, words: str, requirement: str) -> list[str]:
     if not words and not requirement:
         raise Refused("Hosts (-m) or a resource requirement (-R) are needed")
     known = cluster.hosts.rows
-    groups = dict(cluster.conf.host_groups)
+    groups = cluster.conf.groups_of_hosts.members
     found: dict[str, None] = {}
     for word in words.split() if words else ["all"]:
-        names = list(known) if word == "all" or "all" in groups.get(word, ()) else list(members(cluster.conf, word))
+        names = list(known) if word == "all" or "all" in groups.get(word, ()) else list(cluster.conf.groups_of_hosts.hosts(word))
         if word not in groups and word != "all" and word not in known:
             raise Refused(f"{word}: Bad host name, host group name or cluster name")
         found.update(dict.fromkeys(name for name in names if name in known))

@@ -14,7 +14,6 @@ from lavad.core.decide.submit.resources import base_host
 from lavad.core.decide.submit.slots import check_configured, check_queue_requirement, check_reserved
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.site.host_names import members, preferences
 from lavad.core.site.rights import DENIED, has_share, may_use_queue, why_not_admin
 
 KEYWORDS = frozenset(("all", "others", "allremote"))
@@ -96,10 +95,12 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
 
 def _check_queue_hosts(draft: JobDraft, queue: QueueConfig) -> None:
     """Of each host or group of ``-m`` the queue must have a host."""
-    groups = dict(draft.conf.host_groups)
-    known = draft.known_hosts - groups.keys() - KEYWORDS
-    allowed = preferences(draft.conf, queue.hosts, known)
+    groups, known = draft.conf.groups_of_hosts, draft.known_hosts
+    used = groups.meant(queue.hosts)
     for word in draft.spec.hosts:
         name = base_host(word)
-        if not word.startswith("~") and name not in KEYWORDS and not allowed.keys() & members(draft.conf, name):
+        if word.startswith("~") or name in KEYWORDS:
+            continue
+        hosts = groups.hosts(name)
+        if "all" not in hosts and not any(host in known and used.level(host) is not None for host in hosts):
             raise Refused(f"{name}: Host or host group is not used by the queue")

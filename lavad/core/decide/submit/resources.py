@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import reads, texts_of
@@ -41,7 +41,7 @@ def read_hosts(draft: JobDraft, option: str, value: OptionValue) -> None:
     draft.set_spec(hosts=known_hosts(text_of(option, value).split(), draft.known_hosts))
 
 
-def known_hosts(words: Sequence[str], known: frozenset[str]) -> tuple[str, ...]:
+def known_hosts(words: Sequence[str], known: Container[str]) -> tuple[str, ...]:
     """The words of ``-m``, each of which names a host or group that there is; raises Refused."""
     if not words:
         raise Refused(NO_HOST)

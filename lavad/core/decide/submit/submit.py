@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -38,7 +38,6 @@ from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, pa
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.rules.checkpoint_folder import Seen, hosts_for, hosts_up, is_found_shared, why_alone
 from lavad.core.rules.pending import Waiting, is_over, pending_limits
-from lavad.core.site.host_names import preferences
 from proto.answers import Answer
 
 
@@ -125,10 +124,19 @@ def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
     check_work(cluster.conf.params, ask.command, ask.script)
 
 
-def known_names(cluster: Cluster) -> frozenset[str]:
+class AnyOf(Container[str]):
+    """What is in one of these, of which each may have thousands."""
+
+    def __init__(self, *parts: Container[str]) -> None:
+        self._parts = parts
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in part for part in self._parts)
+
+
+def known_names(cluster: Cluster) -> Container[str]:
     """Hosts and host groups that ``-m`` may name."""
-    groups = (name for name, _ in cluster.conf.host_groups)
-    return frozenset((*cluster.hosts.rows, *cluster.host_conf, *groups, *KEYWORDS))
+    return AnyOf(cluster.hosts.rows, cluster.host_conf, cluster.conf.groups_of_hosts.members, KEYWORDS)
 
 
 def known_resources(cluster: Cluster) -> frozenset[str]:
@@ -180,7 +188,11 @@ def check_reservation(cluster: Cluster, draft: JobDraft) -> None:
     name = draft.spec.reservation
     if name:
         words = draft.spec.hosts
-        names = preferences(cluster.conf, words, cluster.hosts.rows) if words and "others" not in " ".join(words) else {}
+        names = (
+            cluster.conf.groups_of_hosts.preferences(words, cluster.hosts.rows)
+            if words and "others" not in " ".join(words)
+            else {}
+        )
         check_job(cluster, name, draft.spec.user, names)
 
 

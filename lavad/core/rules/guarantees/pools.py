@@ -21,7 +21,6 @@ from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.states import HostState
 from lavad.core.rules.host_values import idle_values
 from lavad.core.rules.ledger import UNLIMITED, Ledger
-from lavad.core.site.host_names import preferences
 from lavad.core.site.reservation import is_active
 from lavad.core.site.service_classes import ServiceClasses
 
@@ -32,7 +31,7 @@ Use = tuple[str, int, float]
 def members_of(cluster: Cluster, pool: Pool) -> tuple[str, ...]:
     """The hosts of a pool, by HOSTS and RES_SELECT; none where RES_SELECT cannot be read."""
     hosts = cluster.hosts.rows
-    found = [name for name in preferences(cluster.conf, pool.hosts, hosts) if _is_server(cluster, name)]
+    found = [name for name in cluster.conf.groups_of_hosts.preferences(pool.hosts, hosts) if _is_server(cluster, name)]
     if not pool.res_select:
         return tuple(found)
     try:

@@ -63,9 +63,9 @@ def test_all_are_listed_where_it_is_not_everybody_but_some(words: tuple[str, ...
     [("ann", "dev every some above few"), ("bob", "dev every above again both"), ("eve", "every most some above again both")],
 )
 def test_the_groups_of_a_user(user: str, groups: str) -> None:
-    assert sorted(CONF.groups.of(user)) == sorted(groups.split())
+    assert sorted(CONF.groups_of_users.of(user)) == sorted(groups.split())
     plain = Conf(user_groups=tuple((name, words) for name, words in GROUPS if not any(word[0] == "~" for word in words)))
-    assert set(plain.groups.of(user)) - {"again", "both"} == {*groups.split()} - {"most", "some", "few", "again", "both"}
+    assert set(plain.groups_of_users.of(user)) - {"again", "both"} == {*groups.split()} - {"most", "some", "few", "again", "both"}
 
 
 def test_a_group_that_the_user_is_not_in_gives_its_administrators_no_rights() -> None:

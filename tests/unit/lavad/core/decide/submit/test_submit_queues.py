@@ -76,6 +76,21 @@ def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], opt
     assert raised.value.text == text
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"), [("every", ""), ("left", ""), ("h3 left", "h3"), ("right", "right"), ("left h9", "h9")]
+)
+def test_each_group_of_a_list_has_a_host_of_the_queue(bench: Bench, words: str, missing: str) -> None:
+    bench.configure(
+        host_groups=(("left", ("h1", "h3")), ("right", ("h3", "h9")), ("every", ("all",))), hosts=(HostConfig(name="h9"),)
+    )
+    bench.queues(QueueConfig(name="q", hosts=("all", "~right")))
+    if missing:
+        with pytest.raises(Refused, match=f"{missing}: Host or host group is not used by the queue"):
+            bench.bsub(q="q", m=words)
+    else:
+        assert bench.spec_of(q="q", m=words).hosts == tuple(words.split())
+
+
 def test_sizes_and_estimates_of_a_profile_go_before_those_of_the_queue(bench: Bench) -> None:
     bench.queues(QueueConfig(name="q", job_size_list=(4, 8), estimated_runtime=60))
     bench.configure(apps=APPS)
