@@ -10,11 +10,12 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.resolve import MAX_NAMED, NeedsLookup, StoredJobs
 from lavad.core.decide.base.select import Filters, owners
 from lavad.core.decide.control.revive import FinishedJobs
-from lavad.core.job.depend import Ended
+from lavad.core.job.depend import Ended, jobs_of
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.job_names import ArrayError, keys_named, parse_job_id
+from lavad.core.lang.ranges import Ranges
 from lavad.core.site.rights import is_admin
 from lavad.store.asked import Find
 from lavad.store.read import Reader
@@ -112,13 +113,25 @@ class Lookups:
     def _read(self, missing: NeedsLookup, caller: Caller, known: StoredJobs) -> None:
         since = self._clock() - self._cluster.conf.params.clean_period
         user = None if is_admin(self._cluster.conf, caller) else caller.user
+        jobs = set(missing.jobs)
         for name in missing.names:
-            ids = self._reader.ids_named(name, user, since, MAX_NAMED + 1)
-            due = self._due(ids)
-            known.names[name] = tuple(job for job in ids if job not in due)
-        named = {job for name in missing.names for job in known.names[name]}
-        # of more than a condition may name none is read: the decision refuses them, or asks for those that it needs
-        jobs = {*missing.jobs, *(named if len(named) <= MAX_NAMED else ())}
+            if name.endswith("*"):
+                # of jobs that are about to leave the store none is found
+                after = max(since, self._kept_since)
+                ids, alike = self._reader.named_alike(name.removesuffix("*"), user, after, MAX_NAMED + 1)
+                if isinstance(ids, Ranges):
+                    known.alike[name] = alike
+                else:
+                    known.jobs.update((job, ended) for those, ended in alike for job in those)
+            else:
+                ids, alike = self._reader.id_named(name, user, since), ()
+            rest = ids if isinstance(ids, Ranges) else Ranges.from_indices(ids)
+            for those, _ in alike:
+                rest = rest.minus(those)
+            due = self._due(rest)
+            known.names[name] = jobs_of(job for job in ids if job not in due) if due else ids
+            # of more than a condition may name none is read: the decision refuses them
+            jobs.update(rest if len(ids) <= MAX_NAMED else ())
         known.jobs.update(self._ended_of(jobs))
         known.elements.update(self._ended_of(missing.elements))
 

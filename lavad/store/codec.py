@@ -36,6 +36,19 @@ class _Classed(msgspec.Struct, gc=False):
     spec: int
 
 
+class _Outcome(msgspec.Struct, gc=False):
+    """Of how a job ended, what conditions ask about."""
+
+    status: int = 0
+    post: int = 0
+
+
+class _Finished(msgspec.Struct, gc=False):
+    """Of a job's record, how it ended."""
+
+    outcome: _Outcome | None = None
+
+
 _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
 
@@ -45,6 +58,7 @@ _event_lists: msgspec.msgpack.Decoder[list[AnyEvent | list[AnyEvent]]] = msgspec
 _jobs = msgspec.msgpack.Decoder(Job)
 _job_lists = msgspec.msgpack.Decoder(list[Job])
 _classed = msgspec.msgpack.Decoder(list[_Classed])
+_finished = msgspec.msgpack.Decoder(_Finished)
 _arrays = msgspec.msgpack.Decoder(Array)
 _specs = msgspec.msgpack.Decoder(Spec)
 _texts = msgspec.msgpack.Decoder(JobText)
@@ -142,6 +156,12 @@ def decode_jobs(data: msgspec.Raw) -> list[Job]:
 def specs_of_jobs(data: msgspec.Raw) -> set[int]:
     """The numbers of their specs, without the rest."""
     return {job.spec for job in _decode(_classed, data, "a row of jobs")}
+
+
+def outcome_of(data: bytes) -> tuple[int, bool]:
+    """Of a finished job's record: its wait status, and whether its post-execution command failed. Without the rest."""
+    outcome = _decode(_finished, data, "a row of jobs").outcome
+    return (0, False) if outcome is None else (outcome.status, outcome.post != 0)
 
 
 def decode_array(data: bytes) -> Array:

@@ -6,10 +6,11 @@ Rule: few queries for many jobs, and the rows of a large array are read in pages
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import sqlalchemy as sa
 
-from lavad.core.job.depend import Ended, exit_code
+from lavad.core.job.depend import Alike, Ended, Jobs, exit_code, jobs_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
@@ -17,6 +18,7 @@ from lavad.store.connect import Ask
 
 _jobs = schema.jobs.c
 _arrays = schema.arrays.c
+_job = _jobs.id.op(">>")(sa.literal(32, sa.Integer)).label("job")  # PostgreSQL shifts by an integer, not by a bigint
 _finished = sa.select(_jobs.id, _jobs.state, _jobs.data).where(_jobs.finished_at.is_not(None))
 Row = sa.Row[tuple[int, int, bytes]]
 _AT_ONCE = 500
@@ -59,13 +61,13 @@ def _summary(rows: Iterable[Row], indices: Ranges) -> Ended:
     failed: list[int] = []
     codes: dict[int, list[int]] = {}
     for row in rows:
-        index, outcome = (row.id & 0xFFFFFFFF) or 1, codec.decode_job(row.data).outcome
-        if outcome is not None and outcome.post:
+        index, (status, post) = (row.id & 0xFFFFFFFF) or 1, codec.outcome_of(row.data)
+        if post:
             failed.append(index)
         if row.state == int(JobState.DONE):
             done.append(index)
         else:
-            codes.setdefault(exit_code(outcome.status) if outcome is not None else 0, []).append(index)
+            codes.setdefault(exit_code(status), []).append(index)
     return Ended(
         done=Ranges.from_indices(done),
         exited=tuple((code, Ranges.from_indices(found)) for code, found in codes.items()),
@@ -74,16 +76,42 @@ def _summary(rows: Iterable[Row], indices: Ranges) -> Ended:
     )
 
 
-def ids_named(ask: Ask, name: str, user: str | None, since: float, most: int) -> tuple[int, ...]:
-    """Finished jobs and arrays of this name, oldest first: the newest, or those of ``name*`` (any that begins so), of which the
-    newest ``most``.
+def id_named(ask: Ask, name: str, user: str | None, since: float) -> tuple[int, ...]:
+    """The newest finished job or array of this name; (): there is none."""
+    return tuple(row.job for row in ask(sa.select(_job).where(*_named(name, user, since)).order_by(_job.desc()).limit(1)))
+
+
+def named_alike(ask: Ask, name: str, user: str | None, since: float, most: int) -> tuple[Jobs, Alike]:
+    """Finished jobs and arrays whose names begin so, and how those of them ended that are no arrays. Of each kind no more than
+    ``most``: the newest arrays, and the jobs that ended last.
     """
-    pattern = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    pattern = pattern.removesuffix("*") + "%" if name.endswith("*") else pattern
+    named, index = _named(name, user, since, more="%"), _jobs.id.op("&")(0xFFFFFFFF)
+    arrays = sa.select(_job).distinct().where(*named, index != 0).order_by(_job.desc()).limit(most)
+    jobs = [row.job for row in ask(arrays)]
+    query = sa.select(_jobs.id, _jobs.state, _jobs.finished_at, _jobs.data).where(*named, index == 0)
+    query = query.order_by(_jobs.finished_at.desc(), _jobs.id.desc())
+    alike: dict[tuple[int, int, bool], list[int]] = {}
+    found, rows = 0, ask(query.limit(min(_PAGE, most)))
+    while rows:
+        for row in rows:
+            alike.setdefault((row.state, *codec.outcome_of(row.data)), []).append(row.id >> 32)
+        found, last = found + len(rows), rows[-1]
+        before = sa.or_(_jobs.finished_at < last.finished_at, _jobs.id < last.id)
+        rows = ask(query.where(_jobs.finished_at <= last.finished_at, before).limit(min(_PAGE, most - found)))
+    ranges = tuple((Ranges.from_indices(those), _one(*how)) for how, those in alike.items())
+    return jobs_of(chain(jobs, *alike.values())), ranges
+
+
+def _one(state: int, status: int, post: bool) -> Ended:
+    """The summary of a job that is no array."""
+    own, failed = Ranges.span(1, 1), Ranges.span(1, 1) if post else EMPTY
+    if state == int(JobState.DONE):
+        return Ended(done=own, post_failed=failed)
+    return Ended(exited=((exit_code(status), own),), post_failed=failed)
+
+
+def _named(name: str, user: str | None, since: float, more: str = "") -> list[sa.ColumnElement[bool]]:
+    """Of jobs of this name, elements of arrays of it too. ``more``: what may follow."""
+    pattern = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + more
     alike = sa.or_(_jobs.name.like(pattern, escape="\\"), _jobs.name.like(pattern + "[%]", escape="\\"))
-    job = _jobs.id.op(">>")(sa.literal(32, sa.Integer)).label("job")  # PostgreSQL shifts by an integer, not by a bigint
-    query = sa.select(job).distinct().where(alike, _jobs.finished_at >= since)
-    if user is not None:
-        query = query.where(_jobs.user == user)
-    query = query.order_by(job.desc()).limit(most if name.endswith("*") else 1)
-    return tuple(row.job for row in reversed(ask(query)))
+    return [alike, _jobs.finished_at >= since, *([] if user is None else [_jobs.user == user])]

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from lavad.core.events import Configured, Event
-from lavad.core.job.depend import Ended
+from lavad.core.job.depend import Alike, Ended, Jobs
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.states import JobState
@@ -28,7 +28,7 @@ from lavad.store import codec, prune, schema
 from lavad.store.accounting import pages, shares, sums, wasteful
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from lavad.store.connect import Found, Query, make_engine
-from lavad.store.ended import ended_of, ids_named
+from lavad.store.ended import ended_of, id_named, named_alike
 from lavad.store.errors import StoreRefused, TooManyJobs, lost, refusal
 from lavad.store.listing import finished_page
 from lavad.store.upgrade import find_version
@@ -163,9 +163,13 @@ class Reader:
         """Job id to the summary of its finished elements, for conditions; None: no such job."""
         return ended_of(self._rows, jobs)
 
-    def ids_named(self, name: str, user: str | None, since: float, most: int) -> tuple[int, ...]:
-        """The newest finished job of this name; with ``*`` at its end the newest ``most`` whose names begin so, oldest first."""
-        return ids_named(self._rows, name, user, since, most)
+    def id_named(self, name: str, user: str | None, since: float) -> tuple[int, ...]:
+        """The newest finished job or array of this name, if there is one."""
+        return id_named(self._rows, name, user, since)
+
+    def named_alike(self, name: str, user: str | None, since: float, most: int) -> tuple[Jobs, Alike]:
+        """The newest ``most`` finished jobs and arrays whose names begin so, and how those of them ended that are no arrays."""
+        return named_alike(self._rows, name, user, since, most)
 
     def sums(self, asked: Asked) -> Sums:
         """Accounting of finished jobs."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import IllegalMove, JobEvent, move
-from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
+from lavad.core.job.depend import BLOCKED, MET, NEVER, Alike, Ended
 from lavad.core.job.job import Array, Attempt, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.ranges import Ranges
@@ -102,11 +104,12 @@ def put(cluster: Cluster, job: Job) -> None:
         cluster.arrays.put(array.job, array)
 
 
-def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...]) -> None:
+def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...], alike: Alike = ()) -> None:
     """Keep the summaries of finished jobs that a new condition names."""
-    for job, value in ended:
-        if job in cluster.conditions.named:
-            known = cluster.ended.rows.get(job)
+    named, rows = cluster.conditions.named, cluster.ended.rows
+    for job, value in chain(ended, ((job, value) for those, value in alike for job in those)):
+        known = rows.get(job)
+        if job in named and known != value:
             cluster.ended.put(job, value if known is None else known.joined(value))
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import IllegalMove, JobEvent, folds
 from lavad.core.events.records import array_of, drop_finished_array, note_ended, put, record_of
-from lavad.core.job.depend import BLOCKED, MET, Depend, Ended
+from lavad.core.job.depend import BLOCKED, MET, Alike, Depend, Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.ranges import EMPTY, Ranges
@@ -33,6 +33,10 @@ class JobSubmitted(JobEvent, frozen=True):
     depend: Depend | None = None
     ended: tuple[tuple[int, Ended], ...] = ()
     """Jobs that its condition names, with what of them has finished."""
+    alike: Alike = ()
+    """Others of them."""
+    met: bool = False
+    """Whether its condition was met already."""
 
 
 @folds(JobSubmitted)
@@ -49,10 +53,10 @@ def _job_submitted(cluster: Cluster, event: JobSubmitted) -> None:
             since=event.at,
             checkpoint=event.restart,
             depend=event.depend,
-            blocked=MET if event.depend is None else BLOCKED,
+            blocked=MET if event.depend is None or event.met else BLOCKED,
         )
         cluster.jobs.put(event.key, job)
-        note_ended(cluster, event.ended)
+        note_ended(cluster, event.ended, event.alike)
         return
     pending, held = (EMPTY, event.indices) if event.held else (event.indices, EMPTY)
     array = Array(
@@ -67,10 +71,10 @@ def _job_submitted(cluster: Cluster, event: JobSubmitted) -> None:
         limit=event.limit,
         restart=event.restart,
         depend=event.depend,
-        waiting=EMPTY if event.depend is None else event.indices,
+        waiting=EMPTY if event.depend is None or event.met else event.indices,
     )
     cluster.arrays.put(event.key, array)
-    note_ended(cluster, event.ended)
+    note_ended(cluster, event.ended, event.alike)
 
 
 class ElementsHeld(JobEvent, frozen=True):

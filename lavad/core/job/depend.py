@@ -96,6 +96,10 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.done) + sum(len(elements) for _, elements in self.exited)
 
 
+Alike = tuple[tuple[Ranges, Ended], ...]
+"""Jobs, no arrays among them, and how each of them ended: thousands of them end in a few ways."""
+
+
 def exit_code(status: int) -> int:
     """What ``exit(J, code)`` compares: the exit code, 128 + N for signal N."""
     return 128 + (status & 0x7F) if status & 0x7F else status >> 8 & 0xFF

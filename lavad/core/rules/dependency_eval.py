@@ -128,7 +128,7 @@ def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
         return _with_live(JobCounts(messages=_texts(plain)), [plain])
     array = cluster.arrays.rows.get(job)
     if array is None:
-        return _of_ended(ended, only)
+        return of_ended(ended, only)
     wanted = array.indices if only is None else array.indices.intersect(only)
     keys = cluster.elements.get(job, {})
     if only is None:
@@ -170,7 +170,8 @@ def _with_live(counts: JobCounts, live: list[Job]) -> JobCounts:
     return replace(counts, pend=counts.pend + pend, hold=counts.hold + hold, run=run, start=len(live) - pend - hold)
 
 
-def _of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
+def of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
+    """The elements by state of a job that is over. ``only``: those that are asked about."""
     done = ended.done if only is None else ended.done.intersect(only)
     exited = ended.exits if only is None else ended.exits.intersect(only)
     failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))

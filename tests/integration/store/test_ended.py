@@ -12,7 +12,7 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.store.connect import Found, Query
-from lavad.store.ended import ended_of, ids_named
+from lavad.store.ended import ended_of, id_named, named_alike
 from lavad.store.writer import Store
 from tests.support.stores.stores import commit, store, store_url  # noqa: F401
 
@@ -34,10 +34,10 @@ def test_names_of_finished_jobs_bring_their_ids(store: Store) -> None:  # noqa: 
         with store.engine.connect() as connection:
             return connection.execute(query).all()
 
-    assert ids_named(ask, "second", "alice", 0.0, 10) == (2,)
-    assert ids_named(ask, "seco*", "alice", 0.0, 10) == (2, HIGH)
-    assert ids_named(ask, "arr", None, 0.0, 10) == (4,)
-    assert ids_named(ask, "seco_d", None, 0.0, 10) == (HIGH,)
-    assert ids_named(ask, "first", "bob", 0.0, 10) == ids_named(ask, "first", "alice", 991.0, 10) == ()
+    assert id_named(ask, "second", "alice", 0.0) == (2,)
+    assert named_alike(ask, "seco", "alice", 0.0, 10)[0] == (2, HIGH)
+    assert id_named(ask, "arr", None, 0.0) == (4,)
+    assert id_named(ask, "seco_d", None, 0.0) == (HIGH,)
+    assert id_named(ask, "first", "bob", 0.0) == id_named(ask, "first", "alice", 991.0) == ()
     array = Ended(done=Ranges.span(1, 2), indices=Ranges.span(1, 2))
     assert ended_of(ask, [1, 4, 5]) == {1: Ended(done=Ranges.span(1, 1)), 4: array, 5: None}

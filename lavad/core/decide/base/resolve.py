@@ -5,15 +5,20 @@ Rule: jobs that are not live are looked up in the store before the decision; ``N
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import UNKNOWN
-from lavad.core.job.depend import Depend, Ended, Jobs, jobs_of
+from lavad.core.job.depend import BLOCKED, FEW, MET, NEVER, Alike, Depend, Ended, Jobs, jobs_of
 from lavad.core.job.job import Array
+from lavad.core.lang import dependency
 from lavad.core.lang.asks import Caller, Refused
-from lavad.core.lang.dependency import DependencyError, JobRef, Question, parse, questions_of
+from lavad.core.lang.dependency import DependencyError, JobCounts, JobRef, Question, Tree, parse, questions_of
 from lavad.core.lang.ranges import Ranges
+from lavad.core.rules.dependency_eval import counts_of, of_ended
 from lavad.core.site.rights import is_admin
 
 DIFFERENT_SIZE = "Dependent arrays do not have the same size"
@@ -23,12 +28,14 @@ MAX_NAMED = 100_000
 
 
 class StoredJobs(msgspec.Struct):
-    """Jobs looked up in the store: finished jobs by id (None: there is none), ids by name (newest last)."""
+    """Jobs looked up in the store: finished jobs by id (None: there is none), ids by name (ascending)."""
 
     jobs: dict[int, Ended | None] = {}
     elements: dict[int, Ended | None] = {}
     """Finished elements of arrays that were live when read; out of date once the array has ended."""
-    names: dict[str, tuple[int, ...]] = {}
+    names: dict[str, Jobs] = {}
+    alike: dict[str, Alike] = {}
+    """Of a name with ``*`` the jobs that are not in ``jobs``."""
 
 
 NOTHING = StoredJobs()
@@ -44,20 +51,41 @@ class NeedsLookup(Refused):
         self.names = list(dict.fromkeys(names))
 
 
-Resolved = tuple[Depend, tuple[tuple[int, Ended], ...]]
+class Resolved(NamedTuple):
+    """A condition that has been read."""
+
+    depend: Depend
+    stands: int | None
+    """MET, BLOCKED or NEVER, where that shows at once: by what has ended, and a few live jobs."""
+    single: dict[int, Ended]
+    """Ended jobs that it names."""
+    alike: Alike
+    """The others of them."""
+
+    @property
+    def ended(self) -> tuple[tuple[int, Ended], ...]:
+        """All of them one by one."""
+        return tuple((self.single | {job: ended for those, ended in self.alike for job in those}).items())
+
+
+class _Open(Exception):
+    """Whether a condition is met takes more than a look."""
 
 
 def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: StoredJobs, indices: Ranges | None) -> Resolved:
-    """The condition and summaries of ended jobs; ``indices``: of the array that gets it. Raises Refused, NeedsLookup."""
+    """The condition as it stands now; ``indices``: of the array that gets it. Raises Refused, NeedsLookup."""
     try:
-        questions = questions_of(parse(text))
+        tree = parse(text)
+        questions = questions_of(tree)
     except DependencyError as error:
         raise Refused(str(error)) from None
     reading = _Reading(cluster, caller, known)
     ids = tuple(reading.question(question, indices) for question in questions)
     if reading.missing_jobs or reading.missing_elements or reading.missing_names:
         raise NeedsLookup(reading.missing_jobs, reading.missing_elements, reading.missing_names)
-    return Depend(text=text, ids=ids, orphan=orphan), tuple(reading.ended.items())
+    stands = reading.stands(tree, dict(zip(questions, ids, strict=True)))
+    alike = tuple(one for alike in reading.alike.values() for one in alike)
+    return Resolved(Depend(text=text, ids=ids, orphan=orphan), stands, reading.ended, alike)
 
 
 class _Reading:
@@ -68,6 +96,8 @@ class _Reading:
         self.caller = caller
         self.known = known
         self.ended: dict[int, Ended] = {}
+        self.alike: dict[Question, Alike] = {}
+        """Question to those of its jobs that are not in ``ended``, and are over."""
         self.missing_jobs: list[int] = []
         self.missing_elements: list[int] = []
         self.missing_names: list[str] = []
@@ -88,9 +118,48 @@ class _Reading:
         plain = ref.indices is None and not ref.same_index and not question.op
         if question not in self._read and not (are_live and plain):
             self._read.add(question)
-            for job in jobs:
+            for job in jobs if are_live or ref.id else self._but_alike(jobs, question, indices):
                 self._job(job, question, indices)
         return jobs
+
+    def _but_alike(self, jobs: Jobs, question: Question, indices: Ranges | None) -> Iterable[int]:
+        """Those of the jobs of a name that have to be looked at one by one."""
+        alike = self.known.alike.get(_wanted(question.ref), ())
+        if not alike or not isinstance(jobs, Ranges):
+            return jobs
+        live = self.cluster.jobs.rows
+        again = Ranges.from_indices(job for job in jobs if job in live)  # requeued since
+        self.alike[question] = tuple((left, ended) for those, ended in alike if (left := those.intersect(jobs).minus(again)))
+        for those, ended in self.alike[question]:
+            self._check(question.ref, ended.indices or None, indices)
+            jobs = jobs.minus(those)
+        return jobs
+
+    def stands(self, tree: Tree | Question, ids: dict[Question, Jobs]) -> int | None:
+        """MET, BLOCKED or NEVER; None: it takes more than a look."""
+        try:
+            answer = dependency.evaluate(tree, lambda question: dependency.judge(question, self._counts(question, ids[question])))
+        except _Open:
+            return None
+        return NEVER if answer is None else MET if answer else BLOCKED
+
+    def _counts(self, question: Question, jobs: Jobs) -> list[JobCounts]:
+        """Those of jobs that ended alike once."""
+        only, alike = question.ref.indices, self.alike.get(question, ())
+        for those, _ in alike:
+            assert isinstance(jobs, Ranges)
+            jobs = jobs.minus(those)
+        if question.function == "time" or question.ref.same_index or len(jobs) > FEW:
+            raise _Open
+        return [*(of_ended(ended, only) for _, ended in alike), *(self._count_of(question, job) for job in jobs)]
+
+    def _count_of(self, question: Question, job: int) -> JobCounts:
+        ended = self.ended.get(job)
+        if ended is None:
+            return counts_of(self.cluster, question, job)
+        if job in self.cluster.arrays.rows:
+            raise _Open
+        return of_ended(ended, question.ref.indices)
 
     def _by_name(self, ref: JobRef) -> tuple[Jobs, bool]:
         """(the ids of the jobs of a name, whether these are live)."""
@@ -100,7 +169,7 @@ class _Reading:
         newest = cluster.conf.params.job_dep_last_sub
         if live and not newest:
             return live, True
-        wanted = ref.name + ("*" if ref.prefix else "")
+        wanted = _wanted(ref)
         if wanted not in self.known.names:
             self.missing_names.append(wanted)
             return live, bool(live)
@@ -152,6 +221,11 @@ class _Reading:
             self.ended[array.job] = both
         else:
             self.missing_elements.append(array.job)
+
+
+def _wanted(ref: JobRef) -> str:
+    """The name by which jobs are looked up."""
+    return ref.name + ("*" if ref.prefix else "")
 
 
 def _last(jobs: Jobs) -> Jobs:

@@ -228,8 +228,10 @@ def _elements_judged(cluster: Cluster, condition: Condition, now: float, local: 
 
 def judge(cluster: Cluster, ask: Judge, caller: Caller, local: Local, known: StoredJobs) -> Decided:
     """bwait: answer ``stands`` is True, False, or None where it can never be met. Raises Refused, NeedsLookup."""
-    depend, ended = resolve(cluster, ask.condition, caller, False, known, None)
+    found = resolve(cluster, ask.condition, caller, False, known, None)
+    if found.stands is not None:
+        return Decided(answer={"stands": None if found.stands == NEVER else found.stands == MET})
     world = copy.copy(cluster)
     world.ended = Table()
-    world.ended.rows = {**cluster.ended.rows, **dict(ended)}
-    return Decided(answer={"stands": evaluate(world, depend, local)})
+    world.ended.rows = {**cluster.ended.rows, **dict(found.ended)}
+    return Decided(answer={"stands": evaluate(world, found.depend, local)})

@@ -194,10 +194,10 @@ def _condition(change: Change, record: Job | Array, draft: JobDraft) -> tuple[De
     indices = record.indices if isinstance(record, Array) else None
     if isinstance(record, Job) and record.key >> 32:
         indices = cluster.arrays.rows[job_of(record.key)].indices
-    depend, ended = resolve(cluster, draft.condition, change.caller, orphan, change.known, indices)
-    if isinstance(record, Job) and not index_of(record.key) and any(record.key in ids for ids in depend.ids):
+    found = resolve(cluster, draft.condition, change.caller, orphan, change.known, indices)
+    if isinstance(record, Job) and not index_of(record.key) and any(record.key in ids for ids in found.depend.ids):
         raise Refused(f"{draft.condition}: A job cannot wait for itself")
-    return depend, ended
+    return found.depend, found.ended
 
 
 def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:

@@ -32,6 +32,7 @@ from lavad.core.decide.submit.relations import check_service_class
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.decide.submit.work import check_work
+from lavad.core.job.depend import MET
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
@@ -274,6 +275,7 @@ def _submitted(
     text, array_spec = draft.text, "" if array is None else draft.name
     if text.array_spec != array_spec or text.on_hold != draft.held:
         text = replace(text, array_spec=array_spec, on_hold=draft.held)
+    met = depends is not None and depends.stands == MET
     events.append(
         ev.JobSubmitted(
             at=now,
@@ -286,8 +288,10 @@ def _submitted(
             limit=(array.limit or 0) if array is not None else 0,
             spec_text=draft.name if array is not None else "",
             restart=draft.restart,
-            depend=depends[0] if depends is not None else None,
-            ended=depends[1] if depends is not None else (),
+            depend=depends.depend if depends is not None else None,
+            ended=tuple(depends.single.items()) if depends is not None and not met else (),
+            alike=depends.alike if depends is not None and not met else (),
+            met=met,
         )
     )
     run.jobs.add(job)

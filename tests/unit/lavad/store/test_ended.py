@@ -15,7 +15,7 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.store import ended
 from lavad.store.connect import Found, Query
-from lavad.store.ended import ended_of, ids_named
+from lavad.store.ended import ended_of, id_named, named_alike
 from lavad.store.writer import Store
 from tests.support.stores.stores import commit
 
@@ -73,8 +73,18 @@ def test_elements_are_read_in_pages(ask: Asking, monkeypatch: pytest.MonkeyPatch
 
 
 def test_names_bring_an_id_of_each_job_and_not_more_than_asked_for(ask: Asking) -> None:
-    assert ids_named(ask, "arr*", "alice", 0.0, 10) == (ARRAY,)
-    assert ids_named(ask, "a*", "alice", 0.0, 3) == (PLAIN - 1, PLAIN, ARRAY)
-    assert ids_named(ask, "a7", "alice", 0.0, 3) == (7,)
-    assert ids_named(ask, "a7", "bob", 0.0, 3) == ids_named(ask, "a7", "alice", 991.0, 3) == ()
-    assert ask.rows == [1, 3, 1, 0, 0]
+    assert named_alike(ask, "arr", "alice", 0.0, 10)[0] == (ARRAY,)
+    assert named_alike(ask, "a", "alice", 0.0, 3)[0] == (PLAIN - 2, PLAIN - 1, PLAIN, ARRAY)
+    assert id_named(ask, "a7", "alice", 0.0) == (7,)
+    assert id_named(ask, "a7", "bob", 0.0) == id_named(ask, "a7", "alice", 991.0) == ()
+    assert ask.rows == [1, 0, 1, 3, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("page", [7, 100, PLAIN, 5_000])
+def test_jobs_of_a_name_come_by_how_they_ended(ask: Asking, monkeypatch: pytest.MonkeyPatch, page: int) -> None:
+    """As each of them is read alone, however many are read at once."""
+    monkeypatch.setattr(ended, "_PAGE", page)
+    jobs, alike = named_alike(ask, "a", "alice", 0.0, 10_000)
+    assert jobs == Ranges.span(1, ARRAY)
+    assert {job: one for those, one in alike for job in those} == ended_of(ask, range(1, PLAIN + 1))
+    assert len(alike) == 2

@@ -110,6 +110,6 @@ def test_an_array_that_has_ended_and_is_still_named_needs_no_look_up(site: Bench
 
 
 def _waiting_for(bench: Bench, text: str) -> list[ev.Event]:
-    depend, ended = resolve(bench.cluster, text, ALICE, False, STORED, None)
+    found = resolve(bench.cluster, text, ALICE, False, STORED, None)
     key, spec = bench.cluster.next_job, bench.spec()
-    return [ev.JobSubmitted(at=bench.now, key=key, spec=spec, name="waits", depend=depend, ended=ended)]
+    return [ev.JobSubmitted(at=bench.now, key=key, spec=spec, name="waits", depend=found.depend, ended=found.ended)]

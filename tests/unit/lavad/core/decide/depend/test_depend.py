@@ -30,7 +30,7 @@ class Waiters(World):
 
     def depend(self, text: str, array: str = "", orphan: bool = False, known: StoredJobs = NOTHING, **fields: Any) -> int:
         indices = Ranges.parse(array) if array else None
-        depend, ended = resolve(self.cluster, text, ALICE, orphan, known, indices)
+        found = resolve(self.cluster, text, ALICE, orphan, known, indices)
         key = self.cluster.next_job
         self.apply(
             ev.JobSubmitted(
@@ -39,15 +39,15 @@ class Waiters(World):
                 spec=self.spec(**fields),
                 name=f"job{key}",
                 indices=indices,
-                depend=depend,
-                ended=ended,
+                depend=found.depend,
+                ended=found.ended,
             )
         )
         self.settle()
         return key
 
     def submit_unsettled(self, text: str) -> int:
-        depend, ended = resolve(self.cluster, text, ALICE, False, NOTHING, None)
+        found = resolve(self.cluster, text, ALICE, False, NOTHING, None)
         key = self.cluster.next_job
         self.apply(
             ev.JobSubmitted(
@@ -55,8 +55,8 @@ class Waiters(World):
                 key=key,
                 spec=self.spec(),
                 name=f"fan{key}",
-                depend=depend,
-                ended=ended,
+                depend=found.depend,
+                ended=found.ended,
             )
         )
         return key
@@ -231,7 +231,7 @@ def test_an_element_that_was_split_off_is_freed_too(world: Waiters) -> None:
 def test_bmod_takes_another_condition(world: Waiters) -> None:
     first, other = world.submit(), world.submit()
     waits = world.depend(f"done({first})")
-    depend, ended = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
+    found = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
     row = world.cluster.jobs.rows[waits]
     world.apply(
         ev.JobModified(
@@ -240,8 +240,8 @@ def test_bmod_takes_another_condition(world: Waiters) -> None:
             spec=row.spec,
             name=row.name,
             depends=True,
-            depend=depend,
-            ended=ended,
+            depend=found.depend,
+            ended=found.ended,
         )
     )
     world.end(first)
@@ -321,9 +321,13 @@ def test_an_orphan_that_gets_another_condition_is_none_any_more(world: Waiters) 
     world.end(first, 256)
     assert end_orphans(world, orphans, 300) == []
     world.now += 200
-    depend, ended = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
+    found = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
     row = world.cluster.jobs.rows[second]
-    world.apply(ev.JobModified(at=world.now, key=second, spec=row.spec, name=row.name, depends=True, depend=depend, ended=ended))
+    world.apply(
+        ev.JobModified(
+            at=world.now, key=second, spec=row.spec, name=row.name, depends=True, depend=found.depend, ended=found.ended
+        )
+    )
     world.settle()
     assert end_orphans(world, orphans, 300) == []
     world.end(other, 256)
