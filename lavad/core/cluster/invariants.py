@@ -121,7 +121,8 @@ def _check_indexes(cluster: Cluster) -> None:
     for name in (*counted, "started", "suspended", "promised", "held_back"):
         _require_same(name, getattr(cluster, name), getattr(fresh, name))
     _require_same("pending", _waiting(cluster), _waiting(fresh))
-    for name in ("queues", "users", "pairs", "waiting", "queue_gpus", "array_running", "group_running", "decaying"):
+    sums = ("queues", "users", "pairs", "waiting", "queue_waiting", "queue_gpus")
+    for name in (*sums, "array_running", "group_running", "decaying"):
         _require_same(f"use.{name}", _nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
     for name in ("elastic", "copies"):
         _require_same(f"use.{name}", getattr(cluster.use, name), getattr(fresh.use, name))

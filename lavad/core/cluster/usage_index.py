@@ -188,6 +188,8 @@ class UsageIndex:
         self.pairs: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 6)
         self.waiting: dict[str, int] = {}
         """User to the jobs and elements that have not started."""
+        self.queue_waiting: dict[str, int] = {}
+        """The same by queue."""
         self.queue_gpus: dict[str, int] = {}
         """Queue to the GPUs that its started jobs have or that are held for it; a GPU counts for each job on it."""
         self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
@@ -212,6 +214,7 @@ class UsageIndex:
     def _count_waiting(self, spec: Spec, column: int, jobs: int) -> None:
         self._count(spec, column, jobs * spec.slots)
         shift(self.waiting, spec.user, jobs)
+        shift(self.queue_waiting, spec.queue, jobs)
 
     def _count_gpus(self, spec: Spec, gpus: tuple[str, ...], sign: int) -> None:
         if gpus and (spec.gpu is not None or spec.roles):

@@ -20,16 +20,16 @@ from lavad.queries.frame.view import View
 class QueueRow:
     """A queue with its slots by state."""
 
-    def __init__(self, view: View, conf: QueueConfig, now: float, user: str = "") -> None:
+    def __init__(self, view: View, conf: QueueConfig, now: float) -> None:
         self.view = view
         self.conf = conf
         self.now = now
         use = view.cluster.use
-        counts = use.pairs.get((conf.name, user)) if user else use.queues.get(conf.name)
-        counts = counts or [0] * 6
+        counts = use.queues.get(conf.name) or [0] * 6
         self.pend = counts[PEND] + counts[PSUSP]
+        self.jobs_waiting = use.queue_waiting.get(conf.name, 0)
         self.run, self.ssusp, self.ususp, self.rsv = counts[RUN], counts[SSUSP], counts[USUSP], counts[RSV]
-        self.rsv += held_slots(view, queue=conf.name, user=user)
+        self.rsv += held_slots(view, queue=conf.name)
         self.susp = self.ssusp + self.ususp
         self.njobs = self.pend + self.run + self.susp + self.rsv
         self.state = view.cluster.queue_state(conf.name)

@@ -67,7 +67,7 @@ def _line(row: QueueRow, wide: bool) -> str:
     cells = [f"{value:>{width}}" for value, width in zip(limits, (4, 5, 5, 5), strict=True)]
     cells += [f"{count:>6}" for count in (row.njobs, row.pend, row.run, row.susp)]
     text = formats.joined(f"{name} {conf.priority:>3}", status, *cells) + " "
-    return f"{text}{row.rsv:>4} {row.pend:>5}\n" if wide else text + "\n"
+    return f"{text}{row.rsv:>4} {row.jobs_waiting:>5}\n" if wide else text + "\n"
 
 
 DEFAULT = "queue_name priority status max jl_u jl_p jl_h njobs pend run susp"

@@ -157,6 +157,16 @@ def test_busers_w_shows_what_may_wait() -> None:
     assert len(head.split()) == len(alice.split()) == len(default.split())
 
 
+def test_bqueues_w_counts_jobs_that_wait_beside_their_slots() -> None:
+    c = QueryCluster()
+    c.submit(1, slots=4)
+    c.submit(2, slots=2, held=True)
+    c.submit(3, name="a", indices="1-3")
+    head, row = (line.split() for line in c.ask("bqueues", "normal", w=True)[0].splitlines())
+    shown = dict(zip(head, row, strict=True))
+    assert (shown["PEND"], shown["PJOBS"]) == ("9", "5")
+
+
 def test_members_of_a_group_each_have_its_limit() -> None:
     """``GROUP@`` in lsb.users."""
     c = QueryCluster()
