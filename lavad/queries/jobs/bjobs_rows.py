@@ -210,8 +210,8 @@ def _usage_rows(request: Request, jobs: Iterator[Job]) -> Iterator[Shown]:
 
 def cpu_text(seconds: float) -> str:
     """``000:00:00.01``."""
-    whole = int(seconds)
-    return f"{whole // 3600:03d}:{whole // 60 % 60:02d}:{whole % 60 + (seconds - whole):05.2f}"
+    whole, hundredths = divmod(round(seconds * 100), 100)
+    return f"{whole // 3600:03d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{hundredths:02d}"
 
 
 def _time_rows(request: Request, jobs: Iterator[Job], what: str) -> Iterator[Shown]:

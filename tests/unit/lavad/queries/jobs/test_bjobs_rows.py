@@ -8,6 +8,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.job_rows import SIZE
 from lavad.core.lang.ids import key_of
 from lavad.queries.facts.jobset import MANY
+from lavad.queries.jobs.bjobs_rows import cpu_text
 from tests.support.worlds.query_cluster import ADMIN, ALICE, BOB, QueryCluster
 
 ESCAPE = "\x1b[2Jnight"
@@ -56,3 +57,17 @@ def test_lines_of_elements_without_records(name: str) -> None:
     assert lines == c.ask("bjobs", caller=ADMIN, u="all", J="*")
     assert lines[0].count("\n") == 1 + 400 + 1 + 5
     assert "\x1b" not in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.0, "000:00:00.00"),
+        (0.014, "000:00:00.01"),
+        (59.996, "000:01:00.00"),
+        (3599.999, "001:00:00.00"),
+        (3_600_000.5, "1000:00:00.50"),
+    ],
+)
+def test_cpu_time_of_bjobs_W_is_rounded_as_a_whole(seconds: float, shown: str) -> None:
+    assert cpu_text(seconds) == shown
