@@ -26,7 +26,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import COLUMNS
 from lavad.core.job.chunk import slots_in
-from lavad.core.job.job import Job
+from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import JobState
@@ -114,7 +114,13 @@ class Metrics:
             ev.TasksReturned: self._tasks_returned,
             ev.CheckpointMade: self._checkpoint_made,
             ev.CheckpointFailed: self._checkpoint_failed,
+            ev.JobGrew: self._resized,
+            ev.JobShrank: self._resized,
+            ev.JobResized: self._resized,
+            ev.PartLeft: self._resized,
         }
+        self._over: Mapping[int, Array] = {}
+        """The arrays of the batch at hand that are over."""
         for key in cluster.started:
             self._list(cluster.jobs.rows[key])
 
@@ -122,6 +128,7 @@ class Metrics:
         """Count a committed batch."""
         self.commits.add(committed.took)
         finished = {job.key: job for job in committed.finished}
+        self._over = {array.job: array for array in committed.arrays}
         for event in committed.events:
             self.events[type(event).__name__] += 1
             act = self._act.get(type(event))
@@ -149,7 +156,7 @@ class Metrics:
         self.submitted[self._labels(event.spec)] += 1 if event.indices is None else len(event.indices)
 
     def _elements_killed(self, event: ev.ElementsKilled, _: dict[int, Job]) -> None:
-        array = self._cluster.arrays.rows.get(event.key)
+        array = self._cluster.arrays.rows.get(event.key) or self._over.get(event.key)
         labels = self._labels(array.spec) if array is not None else labels_of(None)
         self.ended[(*labels, event.state.name)] += len(event.elements)
 
@@ -183,6 +190,11 @@ class Metrics:
             slots = sum(map(slots_in, job.run.parts))
             if slots > 1:
                 self.ranks[job.key] = (self._labels(job.spec), slots)
+
+    def _resized(self, event: ev.JobGrew | ev.JobShrank | ev.JobResized | ev.PartLeft, finished: dict[int, Job]) -> None:
+        self.ranks.pop(event.key, None)
+        if (job := self._job(event.key, finished)) is not None:
+            self._list(job)
 
     def _gang_released(self, event: ev.GangReleased, finished: dict[int, Job]) -> None:
         job = self._job(event.key, finished)

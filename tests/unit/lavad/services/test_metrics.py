@@ -18,9 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli.local import certs
 from lavad.committed import Committed
 from lavad.core import events as ev
-from lavad.core.job.job import Job, Suspect
+from lavad.core.job.job import Array, Job, Placed, Suspect
 from lavad.core.job.spec import Policy, Role
-from lavad.core.lang.states import HangState
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import HangState, JobState
 from lavad.core.plan.plan import Plan
 from lavad.services.metrics import Metrics, Server, _Page
 from lavad.services.metrics_address import is_loopback, split_address
@@ -37,18 +38,21 @@ def shown(metrics: Metrics) -> dict[tuple[str, ...], float]:
 
 
 class Recording(World):
-    """Keeps the events, and the last record of each job that ended."""
+    """Keeps the events, and the last record of each job and array that ended."""
 
     def __init__(self) -> None:
         self.events: list[ev.Event] = []
         self.finished: dict[int, Job] = {}
+        self.arrays: dict[int, Array] = {}
         super().__init__()
 
     def apply(self, *events: ev.Event) -> None:
         for event in events:
             if isinstance(event, ev.JobFinished):
                 self.finished[event.key] = replace(self.cluster.jobs.rows[event.key], state=event.state)
+            before = dict(self.cluster.arrays.rows)
             super().apply(event)
+            self.arrays |= {key: before[key] for key in before.keys() - self.cluster.arrays.rows.keys()}
             self.events.append(event)
 
 
@@ -64,7 +68,8 @@ class Bench:
         world = self.world
         events, self.seen = world.events[self.seen :], len(world.events)
         finished = [world.finished[event.key] for event in events if isinstance(event, ev.JobFinished)]
-        self.metrics.committed(Committed(world.cluster.version, events, (), finished, took=0.002))
+        arrays = [array for key, array in world.arrays.items() if any(getattr(event, "key", 0) == key for event in events)]
+        self.metrics.committed(Committed(world.cluster.version, events, (), finished, arrays, took=0.002))
         return shown(self.metrics)
 
 
@@ -91,6 +96,35 @@ def test_jobs_are_counted_by_kind_and_queue() -> None:
     assert seen["lava_hangs_total", "mpi", "normal"] == 1
     assert ("lava_job_ranks", str(gang), "mpi", "normal") not in seen
     assert (seen["lava_commits_total",], seen["lava_commit_seconds_bucket", "0.003"]) == (2, 2)
+
+
+def test_elements_killed_together_count_for_their_queue() -> None:
+    """Also where nothing of the array is left behind them."""
+    bench = Bench()
+    world = bench.world
+    key = world.submit(array="1-5")
+    for some in ("1-2", "3-5"):
+        world.apply(ev.ElementsKilled(at=world.now, key=key, elements=Ranges.parse(some), state=JobState.EXIT))
+    assert bench.tell()["lava_jobs_ended_total", "serial", "normal", "EXIT"] == 5
+
+
+def test_slots_of_a_job_that_is_resized_are_those_that_it_has() -> None:
+    bench = Bench()
+    world = bench.world
+    key = world.submit(resizable=True)
+    world.step()
+    name = ("lava_job_ranks", str(key), "serial", "normal")
+    assert name not in bench.tell()
+    run = world.cluster.jobs.rows[key].run
+    assert run is not None
+    (other,) = {"h1", "h2"} - {run.parts[0].host}
+    world.apply(ev.JobGrew(at=world.now, key=key, attempt=1, number=1, parts=(Placed(other, 3),)))
+    assert bench.tell()[name] == 4
+    world.apply(ev.JobResized(at=world.now, key=key, attempt=1, number=1))
+    world.apply(ev.JobShrank(at=world.now, key=key, attempt=1, number=2, parts=(Placed(other, 1),), forced=True))
+    assert bench.tell()[name] == 3
+    world.apply(ev.PartLeft(at=world.now, key=key, attempt=1, host=other))
+    assert name not in bench.tell()
 
 
 def test_cycles_and_gauges() -> None:
