@@ -43,32 +43,34 @@ def show(request: Request) -> Iterator[Shown]:
 
 
 def _numbers(counts: Counter[str]) -> str:
-    return f"{counts.total():>8} {counts['PEND']:>6} {counts['RUN']:>6} {counts['SUSP']:>6}"
+    return f"{counts.total():>8} {counts['PEND']:>6} {counts['RUN']:>6} {counts['SSUSP'] + counts['USUSP']:>6}"
 
 
 def _counts(request: Request) -> dict[str, Counter[str]]:
-    """Slots by profile and state, as LSF counts them."""
+    """Slots by profile and state, as LSF counts them; those of held jobs that wait are among USUSP."""
     cluster, view = request.cluster, request.view
     found: dict[str, Counter[str]] = {name: Counter() for name in cluster.conf.app_conf}
     for job in cluster.jobs.rows.values():
         spec = view.spec(job)
         if spec.app in found:
             waits = job.run is None or job.state is JobState.WAIT
-            kind = "SUSP" if job.state in STOPPED else "PEND" if waits else "RUN"
+            stopped = "SSUSP" if job.state is JobState.SSUSP else "USUSP" if job.state in STOPPED else ""
+            kind = stopped or ("PEND" if waits else "RUN")
             slots = sum(map(slots_in, job.run.parts)) if job.run is not None else spec.slots
             found[spec.app][kind] += slots
     for array in cluster.arrays.rows.values():
         spec = view.spec(array)
         if spec.app in found:
             found[spec.app]["PEND"] += spec.slots * len(array.pending)
-            found[spec.app]["SUSP"] += spec.slots * len(array.held)
+            found[spec.app]["USUSP"] += spec.slots * len(array.held)
     return found
 
 
 def _long(app: ApplicationConfig, counts: Counter[str]) -> str:
     lines = ["", f"APPLICATION NAME: {app.name}", f" -- {app.description or 'No description provided.'}", "", "STATISTICS:"]
     lines += ["     NJOBS     PEND      RUN    SSUSP    USUSP      RSV"]
-    lines += [f"{counts.total():>10} {counts['PEND']:>8} {counts['RUN']:>8} {0:>8} {counts['SUSP']:>8} {0:>8}", "", "PARAMETERS:"]
+    lines += [f"{counts.total():>10} {counts['PEND']:>8} {counts['RUN']:>8} {counts['SSUSP']:>8} {counts['USUSP']:>8} {0:>8}"]
+    lines += ["", "PARAMETERS:"]
     for parameter in APPLICATION_PARAMETERS:
         values = ((line.title, line.text(getattr(app, parameter.field))) for line in parameter.lines)
         lines += [f"{title}:  {text}" for title, text in values if text]

@@ -9,6 +9,7 @@ from config.model.queue import ApplicationConfig
 from config.model.values import JobAction, JobControl, Limits, TaskLimit
 from lavad.core import events as ev
 from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from tests.support.worlds.query_cluster import QueryCluster, at
 
 
@@ -39,13 +40,16 @@ def profiles() -> QueryCluster:
     c.submit(4, app="fluid", indices="1-5")
     c.feed(ev.ElementsHeld(at=at("11:34:00"), key=4, elements=Ranges.span(2, 2)))
     c.submit(5)
+    c.submit(6, app="fluid")
+    c.start(6, hosts="ol2")
+    c.feed(ev.JobSuspended(at=at("11:34:00"), key=6, state=JobState.SSUSP))
     return c
 
 
 def test_slots_by_state(profiles: QueryCluster) -> None:
     assert profiles.ask("bapp") == (
         "APP_NAME           NJOBS   PEND    RUN   SUSP\n"
-        "fluid                 11      6      3      2\n"
+        "fluid                 12      6      3      3\n"
         "idle                   0      0      0      0\n",
         "",
         0,
@@ -62,7 +66,7 @@ def test_a_profile_at_length(profiles: QueryCluster) -> None:
     assert (err, status) == ("", 0)
     lines = out.splitlines()
     assert lines[1:3] == ["APPLICATION NAME: fluid", " -- Fluid dynamics"]
-    assert lines[lines.index("STATISTICS:") + 2].split() == ["11", "6", "3", "0", "2", "0"]
+    assert lines[lines.index("STATISTICS:") + 2].split() == ["12", "6", "3", "1", "2", "0"]
     begin = lines.index("PARAMETERS:") + 1
     assert lines[begin : begin + 7] == [
         "RERUNNABLE:  no", "MIG:  10 minutes", "RUNTIME:  1.5 minutes", "ENV_VARS:  FRUIT='apple',CAR=''", "", "JOB_CONTROLS:",
