@@ -261,3 +261,17 @@ def test_what_ends_by_a_limit_counts_where_the_site_says_so(types: tuple[str, ..
         assert w.host().closed is closes
 
     told(story)()
+
+
+@pytest.mark.parametrize(
+    ("types", "code", "closes"),
+    [(("JOBINIT",), "cwd", True), (("JOBINIT",), "pre_abort", False), (("JOBEXIT", "JOBEXIT_NONLSF"), "cwd", False)],
+)
+def test_jobs_that_could_not_start_count_where_the_site_says_so(types: tuple[str, ...], code: str, closes: bool) -> None:
+    async def story(w: HostsWatched) -> None:
+        w.bench.configure(params=replace(w.bench.cluster.conf.params, global_exit_rate=0, exit_rate_type=types))
+        await w.report("refused", await w.placed(), "h1", code, "no /home")
+        await w.watch.turn()
+        assert w.host().closed is closes
+
+    told(story)()
