@@ -176,8 +176,8 @@ def _certs(options: argparse.Namespace) -> int:
         if not (options.master or options.hosts or options.revoke or options.renew is not None):
             raise ValueError("say --master, --hosts, --renew or --revoke")
         if options.revoke:
-            print(certs.revoke(folder, options.cluster, options.revoke))
-        made = certs.renew(folder, options.cluster, options.renew) if options.renew is not None else []
+            print(certs.revoke(folder, options.revoke))
+        made = certs.renew(folder, options.renew) if options.renew is not None else []
         made += certs.make(folder, options.cluster, options.master, options.hosts)
     except (OSError, ValueError) as error:
         print(f"lava certs: {_words(error)}", file=sys.stderr)

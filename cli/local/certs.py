@@ -63,21 +63,40 @@ def _builder(subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, days: i
     )
 
 
-def _authority(folder: Path, cluster: str) -> Authority:
-    """(key, name) of the authority in the folder; made where it is missing. Raises ValueError for a key of another kind."""
-    issuer = f"lava {cluster} authority"
+def _authority(folder: Path) -> Authority:
+    """The authority in the folder. Raises ValueError where it, or its key, is not there or is no P-256 key; OSError."""
     path = folder / f"{AUTHORITY}.key"
-    if path.exists():
+    if not path.exists():
+        raise ValueError(f"{path}: the key of the authority is not there; certificates are made where it is kept")
+    try:
         key = serialization.load_pem_private_key(path.read_bytes(), None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{path}: not a P-256 key")
-        made = x509.load_pem_x509_certificate((folder / f"{AUTHORITY}.crt").read_bytes())
-        return key, str(made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    except (TypeError, ValueError):  # TypeError: with a password
+        raise ValueError(f"{path}: not a private key in PEM without a password") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError(f"{path}: not a P-256 key")
+    made = _read(folder, AUTHORITY)
+    if made.public_key() != key.public_key():
+        raise ValueError(f"{path}: not the key of {AUTHORITY}.crt beside it")
+    return key, str(made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+
+
+def _new_authority(folder: Path, cluster: str) -> Authority:
+    """Makes one; ``folder`` must have none."""
+    issuer = f"lava {cluster} authority"
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(issuer, issuer, key, AUTHORITY_DAYS)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     _keep(folder, AUTHORITY, key, _signed(builder, key, key, ("key_cert_sign", "crl_sign")))
     return key, issuer
+
+
+def _read(folder: Path, name: str) -> x509.Certificate:
+    """Raises ValueError that names the file; OSError."""
+    path = folder / f"{name}.crt"
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except ValueError:
+        raise ValueError(f"{path}: not a certificate in PEM") from None
 
 
 def _signed(
@@ -109,12 +128,14 @@ def _check(hosts: Iterable[str]) -> None:
 
 
 def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> list[str]:
-    """Write the certificates and keys that are missing: the authority, ``master`` (valid for the given names and addresses), each
-    host. Gives the names of those made. Raises OSError, ValueError.
+    """Write the certificates and keys that are missing: the authority in a folder without certificates, ``master`` (valid for the
+    given names and addresses), each host. Gives the names of those made. Raises OSError, ValueError.
     """
     _check(hosts)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    authority = _authority(folder, cluster)
+    # beside a certificate that another authority has signed a new one would fit nothing that the site has
+    begins = not (folder / f"{AUTHORITY}.key").exists() and not any(folder.glob("*.crt"))
+    authority = _new_authority(folder, cluster) if begins else _authority(folder)
     wanted = [(MASTER, _names(masters))] if masters else []
     wanted += [(host, _names([host])) for host in hosts]
     made = []
@@ -125,27 +146,29 @@ def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> li
     return made
 
 
-def renew(folder: Path, cluster: str, names: list[str]) -> list[str]:
+def renew(folder: Path, names: list[str]) -> list[str]:
     """Write new keys and certificates in the place of those named, or of all, for the same names and addresses; gives the names.
 
-    The former ones hold until they end. Raises OSError, ValueError.
+    The former ones hold until they end. Raises OSError, ValueError; then none is renewed.
     """
     _check(name for name in names if name != MASTER)
-    authority = _authority(folder, cluster)
-    there = sorted(path.stem for path in folder.glob("*.crt") if path.stem != AUTHORITY)
-    for name in names or there:
-        former = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
-        addresses = former.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        _issue(folder, authority, name, addresses)
-    return names or there
+    authority = _authority(folder)
+    names = names or sorted(path.stem for path in folder.glob("*.crt") if path.stem != AUTHORITY)
+    for name in names:
+        if not (folder / f"{name}.crt").exists():
+            raise ValueError(f"{name}: there is no certificate of it in {folder}")
+    former = {name: _read(folder, name) for name in names}
+    for name, certificate in former.items():
+        _issue(folder, authority, name, certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    return names
 
 
-def revoke(folder: Path, cluster: str, hosts: list[str]) -> Path:
+def revoke(folder: Path, hosts: list[str]) -> Path:
     """Add all certificates that these hosts ever got, and that have not ended, to the list of the revoked; removes their files.
 
     Gives the list's path: it goes to LAVA_TLS_DIR of the masters and of all hosts. Raises OSError, ValueError.
     """
-    key, issuer = _authority(folder, cluster)
+    key, issuer = _authority(folder)
     path = folder / FILE
     now = datetime.now(UTC)
     former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
@@ -192,5 +215,5 @@ def _issued(folder: Path) -> list[tuple[str, int]]:
             serial, name = line.split()
             found.append((name, int(serial, 16)))
     for path in folder.glob("*.crt"):
-        found.append((path.stem, x509.load_pem_x509_certificate(path.read_bytes()).serial_number))
+        found.append((path.stem, _read(folder, path.stem).serial_number))
     return found

@@ -103,7 +103,7 @@ def test_a_revoked_certificate_ends_its_stream_and_opens_none(site: TlsCluster, 
 def test_a_list_that_is_not_the_authoritys_changes_nothing(site: TlsCluster) -> None:
     good = (site.tls / revoked.FILE).read_bytes()
     site.lava("certs", "--out", str(site.folder.path / "other"), "--hosts", "host1")
-    forged = certs.revoke(site.folder.path / "other", "lava", ["host1"])
+    forged = certs.revoke(site.folder.path / "other", ["host1"])
     (site.tls / revoked.FILE).write_bytes(forged.read_bytes())
     wait_until(
         lambda: "ca.crl is not signed by the authority of ca.crt; the former ones stay in force" in _log(site), 20, "the error"

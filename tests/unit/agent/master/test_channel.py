@@ -108,7 +108,7 @@ def test_a_master_whose_certificate_was_revoked_is_none(tmp_path: Path) -> None:
     certs.make(tmp_path, "c1", ["127.0.0.1"], ["h1"])
     site = _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))
     former = _folder_of(tmp_path, "master")
-    certs.revoke(tmp_path, "c1", ["master"])
+    certs.revoke(tmp_path, ["master"])
     certs.make(tmp_path, "c1", ["127.0.0.1"], [])
     assert "is revoked" in _greeting(FakeMaster(tls=former), site)
     good = FakeMaster(tls=_folder_of(tmp_path, "master"))
@@ -139,7 +139,7 @@ def test_certificates_of_earlier_versions_are_good_on_python_3_13(tmp_path: Path
     monkeypatch.setattr(ssl, "create_default_context", strict)
     monkeypatch.setattr(certs, "_signed", lambda builder, key, signing, uses: builder.sign(signing, hashes.SHA256()))
     certs.make(tmp_path, "c1", ["127.0.0.1"], ["h1", "h2"])
-    certs.revoke(tmp_path, "c1", ["h2"])
+    certs.revoke(tmp_path, ["h2"])
     assert _greeting(FakeMaster(tls=tmp_path), _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))) == ""
 
 
@@ -147,7 +147,7 @@ def test_who_shows_a_good_certificate_first_and_is_another_then_hears_nothing(tm
     certs.make(tmp_path, "c1", ["127.0.0.1"], ["h1"])
     site = _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))
     former = FakeMaster(tls=_folder_of(tmp_path, "master"))
-    certs.revoke(tmp_path, "c1", ["master"])
+    certs.revoke(tmp_path, ["master"])
     certs.make(tmp_path, "c1", ["127.0.0.1"], [])
     good = FakeMaster(tls=_folder_of(tmp_path, "master"))
     with Turncoat(good.address, former.address) as between:

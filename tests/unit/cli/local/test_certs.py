@@ -74,7 +74,7 @@ def test_what_is_there_is_not_made_again(folder: Path) -> None:
 
 def test_a_renewed_certificate_has_the_same_names_another_key_and_number(folder: Path) -> None:
     former = _read(folder, "master")
-    assert certs.renew(folder, "forgotten", []) == ["a", "b", "master"]
+    assert certs.renew(folder, []) == ["a", "b", "master"]
     found = _read(folder, "master")
     names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["m.example.org"]
@@ -88,16 +88,16 @@ def test_a_renewed_certificate_has_the_same_names_another_key_and_number(folder:
 
 def test_all_certificates_that_a_host_ever_got_are_revoked_and_stay_so(folder: Path) -> None:
     former = _read(folder, "a").serial_number
-    certs.renew(folder, "c1", ["a"])
+    certs.renew(folder, ["a"])
     newer = _read(folder, "a").serial_number
-    assert certs.revoke(folder, "c1", ["a"]) == folder / "ca.crl"
+    assert certs.revoke(folder, ["a"]) == folder / "ca.crl"
     assert _revoked(folder) == {former, newer}
     assert not (folder / "a.crt").exists()
     assert not (folder / "a.key").exists()
     certs.make(folder, "c1", [], ["a"])
     assert _read(folder, "a").serial_number not in _revoked(folder)
     other = _read(folder, "b").serial_number
-    certs.revoke(folder, "c1", ["b"])
+    certs.revoke(folder, ["b"])
     assert _revoked(folder) == {former, newer, other}
     signed = x509.load_pem_x509_crl((folder / "ca.crl").read_bytes())
     assert signed.is_signature_valid(_read(folder, "ca").public_key())  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def test_all_certificates_that_a_host_ever_got_are_revoked_and_stay_so(folder: P
 def test_a_certificate_of_before_the_list_of_those_made_is_revoked_too(folder: Path) -> None:
     (folder / "issued").unlink()
     serial = _read(folder, "b").serial_number
-    certs.revoke(folder, "c1", ["b"])
+    certs.revoke(folder, ["b"])
     assert _revoked(folder) == {serial}
 
 
@@ -118,6 +118,7 @@ def test_a_certificate_of_before_the_list_of_those_made_is_revoked_too(folder: P
         (["--hosts", "c", "a/b"], "a/b: no certificate is made for a host of this name"),
         (["--hosts", "../c"], "../c: no certificate is made for a host of this name"),
         (["--hosts", "master"], "master: no certificate is made for a host of this name"),
+        (["--renew", "a", "nobody"], "nobody: there is no certificate of it in "),
         (["--renew", "ca"], "ca: no certificate is made for a host of this name"),
         ([], "say --master, --hosts, --renew or --revoke"),
     ],
@@ -127,3 +128,46 @@ def test_what_cannot_be_done_is_said(folder: Path, words: list[str], why: str, c
     assert main(["certs", "--out", str(folder), *words]) == 1
     assert capsys.readouterr().err.startswith(f"lava certs: {why}")
     assert {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("words", [["--hosts", "c"], ["--renew"], ["--revoke", "a"]])
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (None, "the key of the authority is not there; certificates are made where it is kept"),
+        ("words", "not a private key in PEM without a password"),
+        ("another's", "not the key of ca.crt beside it"),
+    ],
+)
+def test_the_authority_is_never_made_again(
+    folder: Path, words: list[str], key: str | None, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its certificate is on every host of the site: those of another would fit none."""
+    (folder / "ca.key").unlink()
+    if key == "words":
+        (folder / "ca.key").write_text("words")
+    elif key:
+        (folder / "ca.key").write_bytes((folder / "a.key").read_bytes())
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert main(["certs", "--out", str(folder), *words]) == 1
+    assert capsys.readouterr().err == f"lava certs: {folder}/ca.key: {why}\n"
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("words", [["--renew"], ["--revoke", "a"]])
+def test_what_was_never_made_is_neither_renewed_nor_revoked(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "missing"):
+        assert main(["certs", "--out", str(tmp_path / name), *words]) == 1
+        assert capsys.readouterr().err.startswith(f"lava certs: {tmp_path / name}/ca.key: the key of the authority is not there")
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
+def test_a_file_that_is_no_certificate_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "b.crt").write_text("words")
+    former = _read(folder, "a")
+    assert main(["certs", "--out", str(folder), "--renew"]) == 1
+    assert capsys.readouterr().err == f"lava certs: {folder}/b.crt: not a certificate in PEM\n"
+    assert _read(folder, "a") == former

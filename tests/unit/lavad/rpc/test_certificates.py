@@ -26,7 +26,7 @@ def test_a_certificate_holds_until_it_ends_or_is_revoked(folder: Path) -> None:
     assert peer.names == ("agent:a",)
     assert known.why_not(peer, peer.ends - 1) == ""
     assert known.why_not(peer, peer.ends) == f"certificate {peer.serial:x} has ended"
-    certs.revoke(folder, "c1", ["a"])
+    certs.revoke(folder, ["a"])
     assert known.why_not(peer, 0.0) == ""
     assert known.reload()
     assert known.why_not(peer, 0.0) == f"certificate {peer.serial:x} is revoked"
@@ -57,7 +57,7 @@ def test_a_broken_list_of_the_revoked_is_no_empty_one(folder: Path, text: bytes)
 def test_a_list_of_another_authority_is_not_believed(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     certs.make(other, "c1", [], ["a"])
-    (folder / "ca.crl").write_bytes(certs.revoke(other, "c1", ["a"]).read_bytes())
+    (folder / "ca.crl").write_bytes(certs.revoke(other, ["a"]).read_bytes())
     with pytest.raises(BadCertificates, match=r"ca\.crl is not signed by the authority of ca\.crt"):
         Certificates(str(folder), 30)
 
