@@ -47,10 +47,30 @@ class Cluster(msgspec.Struct):
     elim: ElimRules = ElimRules()
 
 
+_COLUMNS = {
+    "cluster": {"CLUSTERNAME", "SERVERS"},
+    "hosttype": {"TYPENAME"},
+    "hostmodel": {"MODELNAME", "CPUFACTOR", "ARCHITECTURE"},
+    "clusteradmins": {"ADMINISTRATORS"},
+    "resourcemap": {"RESOURCENAME", "LOCATION"},
+}
+"""Of the sections that name their columns alone; SERVERS is of LSF's MultiCluster."""
+
+
+def _report_unknown_columns(section: Section, problems: Problems) -> None:
+    """Each once, at the first row that has it: a table has the same columns in all its rows."""
+    known = _COLUMNS.get(section.name.lower())
+    if known is not None:
+        cells = {key: cell for row in reversed(section.rows) for key, cell in row.cells.items() if key not in known}
+        for cell in cells.values():
+            report_unknown(cell, f"section {section.name}", problems)
+
+
 def read_shared(sections: list[Section], scope: v.Scope, problems: Problems) -> Shared:
     shared = Shared()
     for section in sections:
         kind = section.name.lower()
+        _report_unknown_columns(section, problems)
         for row in section.rows:
             if kind == "cluster":
                 shared.clusters += tuple(row.text("CLUSTERNAME").split())
@@ -114,6 +134,7 @@ def read_cluster(sections: list[Section], shared: Shared, problems: Problems) ->
     cluster = Cluster()
     for section in sections:
         kind = section.name.lower()
+        _report_unknown_columns(section, problems)
         if kind == "parameters":
             _read_parameters(cluster, section, problems)
         elif kind == "clusteradmins":
