@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import islice
 
@@ -14,7 +14,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.records import CHARS, units_of_spec
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.resolve import NOTHING, StoredJobs
+from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs
 from lavad.core.decide.base.room import FULL, check_room
 from lavad.core.decide.base.select import Target, get_target
 from lavad.core.decide.base.specs import with_specs
@@ -80,23 +80,45 @@ def _in_chunks(change: Change, records: Sequence[Job | Array]) -> Decided:
         events = [event for event in decided.events if not isinstance(event, ev.JobModified) or event.key in now]
         decided.events = with_specs(change.cluster, events, events)
     if left:
-        decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left)
+        made, of = _changed(decided), len(records)
+        decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left, made, of)
     return decided
 
 
-def _rest(change: Change, keys: Sequence[int]) -> Decided:
-    """The next chunk: of these jobs and elements those that are there, and may change though they run by now. Raises Refused."""
+def _rest(change: Change, keys: Sequence[int], made: int, of: int) -> Decided:
+    """The next chunk: of these jobs and elements those that are there, and may change though they run by now. Raises Refused.
+
+    ``made``: how many of all, which were ``of``, the chunks before have changed.
+    """
     cluster, decided = change.cluster, Decided(answer=change.decided.answer)
     change = replace(change, decided=decided, settled={})
     for key in keys[:AT_ONCE]:
         if is_live(cluster, key):
             record = record_of(cluster, key)
-            with suppress(Refused) if _has_started(record) else nullcontext():
+            with suppress(Refused) if _has_started(record) else _saying(made, of):
                 _modify_each(change, [record])
     decided.events = with_specs(cluster, decided.events, decided.events)
     if left := keys[AT_ONCE:]:
-        decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left)
+        made += _changed(decided)
+        decided.more = lambda cluster, at: _rest(replace(change, cluster=cluster, now=at), left, made, of)
     return decided
+
+
+def _changed(decided: Decided) -> int:
+    """How many jobs, arrays and elements it changes."""
+    return sum(isinstance(event, ev.JobModified) for event in decided.events)
+
+
+@contextmanager
+def _saying(made: int, of: int) -> Iterator[None]:
+    """A refusal says what was changed before it; what is decided again from the beginning is none."""
+    try:
+        yield
+    except NeedsLookup:
+        raise
+    except Refused as refused:
+        why = f"{refused.text}; {made} of the {of} jobs and elements were changed before" if made else refused.text
+        raise Refused(why, refused.exit_code, refused.retry) from None
 
 
 def _key_of(record: Job | Array) -> int:

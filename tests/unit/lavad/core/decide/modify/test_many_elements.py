@@ -153,3 +153,24 @@ def test_a_command_that_was_broken_off_tells_all_jobs_when_it_is_given_again(mon
     assert changed(bench, str(job), ask.options, text) == ""
     told = [row.run.amended for row in bench.cluster.jobs.rows.values() if row.run is not None]
     assert told == [(("output", "new"), ("output_overwrite", "1"))] * ELEMENTS
+
+
+@pytest.mark.parametrize(("running", "before"), [(0, 4), (1, 3)])
+def test_a_later_chunk_that_is_refused_says_that_earlier_ones_were_changed(
+    running: int, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue has gone meanwhile; what runs had no change to begin with."""
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    bench, job = world(["runs"] * running + ["waits"] * (ELEMENTS - running))
+    ask = Modify(job=f"{job}[1-8]", options={"q": "night"})
+    decided = modify(bench.cluster, ask, TEXT, ALICE, bench.now, LOCAL)
+    bench.take(decided)
+    assert decided.more is not None
+    decided = decided.more(bench.cluster, bench.now)
+    bench.take(decided)
+    bench.configure(queues=tuple(queue for queue in bench.cluster.conf.queues if queue.name != "night"))
+    assert decided.more is not None
+    with pytest.raises(Refused, match=rf"^night: No such queue; {before} of the 8 jobs and elements were changed before$"):
+        decided.more(bench.cluster, bench.now)
+    queues = [bench.cluster.specs.rows[row.spec].queue for key, row in bench.cluster.jobs.rows.items() if key >> 32]
+    assert queues.count("night") == before
