@@ -16,7 +16,7 @@ from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
 from lavad.store.asked import Asked, Share, Sums, Wasteful
-from lavad.store.connect import Ask, Query
+from lavad.store.connect import Ask, Query, among
 
 PAGE = 500
 IDS = 50_000
@@ -134,7 +134,7 @@ def pages(ask: Ask, asked: Asked) -> Iterator[list[Job]]:
     """The jobs themselves, by id, a page at a time."""
     for ids in _ids(ask, asked):
         for at in range(0, len(ids), PAGE):
-            query = sa.select(_jobs.data).where(_jobs.id.in_(ids[at : at + PAGE]))
+            query = sa.select(_jobs.data).where(among(_jobs.id, ids[at : at + PAGE]))
             yield [codec.decode_job(row.data) for row in ask(query.order_by(_jobs.id))]
 
 
@@ -158,7 +158,7 @@ def _arrays(ask: Ask, keys: tuple[int, ...]) -> frozenset[int]:
     """Which of these jobs are arrays."""
     jobs = [key for key in keys if not key >> 32]
     table = schema.arrays.c
-    queries = (sa.select(table.job).where(table.job.in_(jobs[at : at + PAGE])) for at in range(0, len(jobs), PAGE))
+    queries = (sa.select(table.job).where(among(table.job, jobs[at : at + PAGE])) for at in range(0, len(jobs), PAGE))
     return frozenset(row.job for query in queries for row in ask(query))
 
 

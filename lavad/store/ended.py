@@ -14,7 +14,7 @@ from lavad.core.job.depend import Alike, Ended, Jobs, exit_code, jobs_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
-from lavad.store.connect import Ask
+from lavad.store.connect import Ask, among
 
 _jobs = schema.jobs.c
 _arrays = schema.arrays.c
@@ -37,11 +37,11 @@ def ended_of(ask: Ask, jobs: Iterable[int]) -> dict[int, Ended | None]:
 
 
 def _ended_of(ask: Ask, jobs: list[int]) -> dict[int, Ended | None]:
-    rows = ask(sa.select(_arrays.job, _arrays.data).where(_arrays.job.in_(jobs)))
+    rows = ask(sa.select(_arrays.job, _arrays.data).where(among(_arrays.job, jobs)))
     indices = {row.job: codec.decode_array(row.data).indices for row in rows}
     plain = [job << 32 for job in jobs if job not in indices]
     ended: dict[int, Ended | None] = dict.fromkeys(jobs)
-    for row in ask(_finished.where(_jobs.id.in_(plain))) if plain else ():
+    for row in ask(_finished.where(among(_jobs.id, plain))) if plain else ():
         ended[row.id >> 32] = _summary([row], EMPTY)
     return ended | {job: _summary(_elements(ask, job), own) for job, own in indices.items()}
 

@@ -21,7 +21,7 @@ from lavad.core.events import Configured
 from lavad.core.job.job import Array, Job
 from lavad.core.site.service_classes import MissedGoals
 from lavad.store import codec, schema
-from lavad.store.connect import Query, connect, one_snapshot
+from lavad.store.connect import Query, among, connect, one_snapshot
 from lavad.store.ended import ended_of
 from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
 from lavad.store.writer import Store
@@ -132,7 +132,7 @@ def _counters(connection: sa.Connection, cluster: Cluster) -> None:
 def _specs(connection: sa.Connection, cluster: Cluster, numbers: set[int]) -> None:
     wanted = sorted(numbers)
     for at in range(0, len(wanted), _CHUNK):
-        number_in = schema.specs.c.id.in_(wanted[at : at + _CHUNK])
+        number_in = among(schema.specs.c.id, wanted[at : at + _CHUNK])
         query = sa.select(schema.specs.c.id, schema.specs.c.data).where(number_in).order_by(schema.specs.c.id)
         for number, data in connection.execute(query):
             spec = codec.decode_spec(number, data)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from lavad.core.events import JobModified, JobSubmitted, JobSwitched, StoreRestored, kind_of
 from lavad.store import codec, schema
-from lavad.store.connect import Ask, Query
+from lavad.store.connect import Ask, Query, among
 
 JOBS = 100
 ROWS = 1_000
@@ -64,7 +64,7 @@ def drop_jobs(connection: sa.Connection, before: float, kept: Collection[int], a
         return Step(gone, after)
     _drop_texts(connection, jobs)
     _drop_attached(connection, rows)
-    gone += connection.execute(schema.jobs.delete().where(_jobs.id.in_(rows))).rowcount if rows else 0
+    gone += connection.execute(schema.jobs.delete().where(among(_jobs.id, rows))).rowcount if rows else 0
     return Step(gone, (found[-1].finished_at, found[-1].id))
 
 
@@ -85,7 +85,7 @@ def drop_arrays(connection: sa.Connection, before: float, kept: Collection[int],
     if rows:
         _drop_texts(connection, [codec.row_id(row) for row in rows])
         _drop_attached(connection, rows)
-        return Step(gone + connection.execute(schema.jobs.delete().where(_jobs.id.in_(rows))).rowcount, after)
+        return Step(gone + connection.execute(schema.jobs.delete().where(among(_jobs.id, rows))).rowcount, after)
     _drop_texts(connection, [job])
     _drop_attached(connection, [job << 32])
     connection.execute(schema.arrays.delete().where(_arrays.job == job))
@@ -95,21 +95,21 @@ def drop_arrays(connection: sa.Connection, before: float, kept: Collection[int],
 def _drop_events(connection: sa.Connection, jobs: Sequence[int]) -> int:
     if not jobs:
         return 0
-    some = sa.select(_events.seq).where(_events.job.in_(jobs)).limit(ROWS)
+    some = sa.select(_events.seq).where(among(_events.job, jobs)).limit(ROWS)
     return connection.execute(schema.events.delete().where(_events.seq.in_(some))).rowcount
 
 
 def _drop_attached(connection: sa.Connection, rows: Sequence[int]) -> None:
     if rows:
-        connection.execute(schema.attachments.delete().where(schema.attachments.c.id.in_(rows)))
+        connection.execute(schema.attachments.delete().where(among(schema.attachments.c.id, rows)))
 
 
 def _drop_texts(connection: sa.Connection, keys: Sequence[int]) -> None:
     """Texts, and the environments that no other text names."""
     if not keys:
         return
-    named = [row.env for row in connection.execute(sa.select(_texts.env).where(_texts.job.in_(keys), _texts.env.is_not(None)))]
-    connection.execute(schema.texts.delete().where(_texts.job.in_(keys)))
+    named = [row.env for row in connection.execute(sa.select(_texts.env).where(among(_texts.job, keys), _texts.env.is_not(None)))]
+    connection.execute(schema.texts.delete().where(among(_texts.job, keys)))
     if named:
         hashes = schema.blobs.c.hash
         used = sa.select(_texts.job).where(_texts.env == hashes)
@@ -165,7 +165,7 @@ def retire_specs(connection: sa.Connection, live: Collection[int], now: float, a
     found = [row.id for row in connection.execute(current.order_by(_specs.id).limit(PAGE))]
     over = [number for number in found if number not in live]
     if over:
-        connection.execute(schema.specs.update().where(_specs.id.in_(over)).values(retired=now))
+        connection.execute(schema.specs.update().where(among(_specs.id, over)).values(retired=now))
     return found[-1] if found else None
 
 
@@ -179,7 +179,7 @@ def drop_specs(connection: sa.Connection, before: float, named: Collection[int],
     newest = connection.execute(sa.select(sa.func.max(_specs.id))).scalar()
     due = [number for number in found if number not in named and number != newest]
     if due:
-        connection.execute(schema.specs.delete().where(_specs.id.in_(due)))
+        connection.execute(schema.specs.delete().where(among(_specs.id, due)))
     return len(due), found[-1] if found else None
 
 
@@ -249,7 +249,7 @@ def due(ask: Ask, jobs: Collection[int], before: float) -> set[int]:
     found: set[int] = set()
     for at in range(0, len(wanted), ROWS):
         some = wanted[at : at + ROWS]
-        rows = ask(sa.select(_jobs.id).where(_jobs.id.in_([job << 32 for job in some]), _jobs.finished_at < before))
+        rows = ask(sa.select(_jobs.id).where(among(_jobs.id, [job << 32 for job in some]), _jobs.finished_at < before))
         found |= {row.id >> 32 for row in rows}
-        found |= {row.job for row in ask(sa.select(_arrays.job).where(_arrays.job.in_(some), _arrays.finished_at < before))}
+        found |= {row.job for row in ask(sa.select(_arrays.job).where(among(_arrays.job, some), _arrays.finished_at < before))}
     return found

@@ -27,7 +27,7 @@ from lavad.core.site.conf import Conf, Params
 from lavad.store import codec, prune, schema
 from lavad.store.accounting import pages, shares, sums, wasteful
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
-from lavad.store.connect import Found, Query, make_engine
+from lavad.store.connect import Found, Query, among, make_engine
 from lavad.store.ended import ended_of, id_named, named_alike
 from lavad.store.errors import StoreRefused, TooManyJobs, lost, refusal
 from lavad.store.listing import finished_page
@@ -114,7 +114,7 @@ class Reader:
             return [codec.decode_job(row.data) for row in self._rows(query)]
         rows: list[Any] = []
         for some in _chunks(sorted(set(find.keys))):
-            rows += self._rows(query.where(_jobs.id.in_([codec.row_id(key) for key in some])))
+            rows += self._rows(query.where(among(_jobs.id, [codec.row_id(key) for key in some])))
             # a query for each range: many in one make a database read the whole table
             for job in self._arrays([key for key in some if not key >> 32]):
                 rows += self._rows(query.where(_range(job)))
@@ -191,7 +191,7 @@ class Reader:
         """As ``events_of``, for many jobs in few queries."""
         found: dict[int, list[tuple[int, Event]]] = {}
         for some in _chunks(jobs):
-            query = sa.select(_events.job, _events.seq, _events.kind, _events.data).where(_events.job.in_(some))
+            query = sa.select(_events.job, _events.seq, _events.kind, _events.data).where(among(_events.job, some))
             for job, seq, kind, data in self._rows(query.order_by(_events.job, _events.seq)):
                 if kind == "JobSubmitted":
                     found[job] = []  # it belongs to an older job with the same id
@@ -279,13 +279,13 @@ class Reader:
     def _by_key(self, key: sa.Column[int], query: Query, wanted: Iterable[int]) -> Found:
         rows: list[Any] = []
         for some in _chunks(wanted):
-            rows += self._rows(query.where(key.in_(some)))
+            rows += self._rows(query.where(among(key, some)))
         return rows
 
     def _arrays(self, jobs: list[int]) -> list[int]:
         """Which of some jobs are arrays."""
         table = schema.arrays.c
-        return [row.job for row in self._rows(sa.select(table.job).where(table.job.in_(jobs)))] if jobs else []
+        return [row.job for row in self._rows(sa.select(table.job).where(among(table.job, jobs)))] if jobs else []
 
     def _one(self, query: Query) -> Any:
         rows = self._rows(query)
