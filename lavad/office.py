@@ -30,7 +30,6 @@ from lavad.run_lock import RunLock, RunLocked
 from lavad.services import masters_lease
 from lavad.services.audit_file import SYSLOG
 from lavad.services.masters_lease import LeaseLost
-from lavad.services.metrics_address import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
 from lavad.store.backup import UNFINISHED
 from lavad.store.connect import may_come, parse_url
@@ -41,6 +40,7 @@ from lavad.store.schema import HEAD
 from lavad.store.writer import Store
 from proto.daemon import programs
 from proto.daemon.workers import Workers
+from proto.listen_address import is_loopback, split_address
 from proto.localsocket import address, is_local, why_not_kept
 from proto.whole_file import write_pid
 
@@ -131,8 +131,8 @@ def _metrics(listen: str, tls_folder: str) -> str:
         return ""
     try:
         host, _ = split_address(listen)
-    except ValueError:
-        raise Cannot(f"LAVA_METRICS_ADDRESS {listen}: not PORT or HOST:PORT") from None
+    except ValueError as error:
+        raise Cannot(f"LAVA_METRICS_ADDRESS {error}") from None
     if not is_loopback(host) and not tls_folder:
         raise Cannot(f"LAVA_METRICS_ADDRESS {listen}: without LAVA_TLS_DIR on loopback only")
     return listen

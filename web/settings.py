@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from config.lsfconf import RUNDIR
-from proto.numbers import find_number
+from proto.listen_address import is_loopback, split_address
 
 PORT = 16880
 SHORTEST = 20
@@ -48,7 +48,10 @@ class Settings(NamedTuple):
 
 def read(conf: Mapping[str, str], run: str = "", address: str = "") -> Settings:
     """``address``: ``[HOST:]PORT``, before LAVA_WEB_ADDRESS; port 0 is any that is free. Raises BadSettings."""
-    host, port = split_address(address or conf.get("LAVA_WEB_ADDRESS", "") or str(PORT))
+    try:
+        host, port = split_address(address or conf.get("LAVA_WEB_ADDRESS", "") or str(PORT))
+    except ValueError as error:
+        raise BadSettings(str(error)) from None
     proxies = tuple(conf.get("LAVA_WEB_PROXIES", "").split())
     settings = Settings(
         run=run or conf.get("LAVA_RUNDIR") or RUNDIR,
@@ -68,22 +71,6 @@ def read(conf: Mapping[str, str], run: str = "", address: str = "") -> Settings:
     if not settings.cert and not is_loopback(host):
         raise BadSettings(f"{host}: without LAVA_WEB_CERT the page is served on loopback only, perhaps behind a reverse proxy")
     return settings
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """``[HOST:]PORT``; without a host loopback. Raises BadSettings."""
-    host, _, number = text.rpartition(":")
-    if find_number(number, 0, 65535) is None:
-        raise BadSettings(f"{text}: [HOST:]PORT is expected")
-    return host.strip("[]") or "127.0.0.1", int(number)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect there."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _secret(path: str) -> str:

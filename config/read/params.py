@@ -1,6 +1,7 @@
 """lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
 import contextlib
+import re
 from collections.abc import Mapping
 
 from config.check import why_least_margin
@@ -14,7 +15,9 @@ from config.values import values as v
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
 from config.values.local_resources import local_resources
 from config.values.url_passwords import without_password
+from proto.listen_address import split_address
 
+_DATABASE = re.compile(r"(sqlite|postgres(ql)?)(\+\w+)?://", re.ASCII)
 Places = dict[str, Place]
 """Parameter of lsf.conf to where it is set; the last place holds."""
 LSB_PARAMS: Table = {
@@ -342,6 +345,13 @@ def params_of(fields: Fields, places: Places, problems: Problems) -> SiteParams:
         problems.warn(place("LSF_CGROUP_CORE_AUTO_CREATE"), text)
     if params.lava_fence and not params.lava_fence.startswith("/"):
         problems.error(place("LAVA_FENCE"), f"LAVA_FENCE {params.lava_fence}: not the path of a program")
+    for name, address in (("LAVA_METRICS_ADDRESS", params.lava_metrics_address), ("LAVA_WEB_ADDRESS", params.lava_web_address)):
+        try:
+            split_address(address or "0")
+        except ValueError as error:
+            problems.error(place(name), f"{name} {error}")
+    if params.lava_database_url and not _DATABASE.match(params.lava_database_url):
+        problems.error(place("LAVA_DATABASE_URL"), "LAVA_DATABASE_URL: sqlite:///FILE or postgresql://HOST/NAME is expected")
     if without_password(params.lava_database_url) != params.lava_database_url:
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
         problems.warn(place("LAVA_DATABASE_URL"), text)

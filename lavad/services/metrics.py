@@ -31,8 +31,8 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
-from lavad.services.metrics_address import is_loopback, split_address
 from proto.daemon.revoked import FILE
+from proto.listen_address import is_loopback, split_address
 
 log = logging.getLogger(__name__)
 

@@ -43,9 +43,7 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "15s",
     "tcp_user_timeout": "15s",
 }
-_PING = (
-    "import sys; sys.path[:] = sys.argv[1:]; from psycopg import pq; print(pq.PGconn.ping(sys.stdin.buffer.read()).name, end='')"
-)
+_PING = "import sys; sys.path[:] = sys.argv[1:]; from psycopg import pq; print(int(pq.PGconn.ping(sys.stdin.buffer.read())))"
 """A process of its own: psycopg's ping holds the interpreter's lock until it has an answer, and no thread goes on meanwhile. Its
 standard input may have a password."""
 
@@ -148,8 +146,10 @@ def may_come(text: str) -> bool:
     url = parse_url(text)
     words = url.get_dialect()().create_connect_args(url)[1]
     info = make_conninfo("", **{**words, "connect_timeout": _CONNECT_S})
-    asked = subprocess.run([sys.executable, "-I", "-c", _PING, *sys.path], input=info, text=True, stdout=subprocess.PIPE)
-    return asked.stdout in (pq.Ping.REJECT.name, pq.Ping.NO_RESPONSE.name)
+    asked = subprocess.run(
+        [sys.executable, "-I", "-c", _PING, *sys.path], input=info, text=True, stdout=subprocess.PIPE, check=True
+    )
+    return int(asked.stdout) in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
 
 
 def connect(engine: sa.Engine) -> sa.Connection:

@@ -118,6 +118,8 @@ def test_all_else_goes_on_while_a_database_is_asked_whether_it_is_there() -> Non
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=answer, args=(server,), daemon=True)
         thread.start()
-        assert not may_come(f"postgresql://lavad@127.0.0.1:{server.getsockname()[1]}/lava")
+        url = f"postgresql://lavad@127.0.0.1:{server.getsockname()[1]}/lava"
+        assert not may_come(url)
         thread.join()
     assert b"lavad" in asked[1]
+    assert may_come(url), "nobody listens there any more"

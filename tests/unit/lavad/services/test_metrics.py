@@ -24,7 +24,7 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import HangState, JobState
 from lavad.core.plan.plan import Plan
 from lavad.services.metrics import Metrics, Server, _Page
-from lavad.services.metrics_address import is_loopback, split_address
+from proto.listen_address import is_loopback, split_address
 from tests.support.worlds.world import World
 
 
