@@ -1,7 +1,8 @@
 """Ray: how its head and workers are started as tasks, and RayJob and RayCluster of KubeRay (ray.io).
 
 Rule: a task is a node of Ray with the CPUs, GPUs and memory of the task, not of its host. Nodes that start on one host at
-the same moment take the same names for their sockets, and one ends, unless each has a folder of its own.
+the same moment take the same names for their sockets, and one ends, unless each has a folder of its own. Heads on one host have
+the same ports, and all but the first end or take no jobs, unless each is given others.
 """
 
 from __future__ import annotations
@@ -31,6 +32,18 @@ _WAIT = (
     "while sum(node['Alive'] for node in ray.nodes()) < int(sys.argv[2]): time.sleep(0.2)"
 )
 """Ray has no command for it."""
+_PORTS = ("dashboard-port", "ray-client-server-port")
+"""Those on which each head listens, beside its own."""
+_HEAD_OPTIONS = (
+    "import socket, sys\n"
+    "ip = socket.getaddrinfo(sys.argv[1].strip('[]'), None)[0][4][0]\n"
+    "if not ip.startswith('127.'): print(f'--node-ip-address={ip}')\n"
+    "held = {name: socket.create_server(('', 0)) for name in sys.argv[2:]}\n"
+    "for name in held: print(f'--{name}={held[name].getsockname()[1]}')"
+)
+"""Ray asks a route to the Internet and the host's own name for its address, and takes 127.0.0.1 where there is neither,
+which no other host reaches. Its ports are the same on all hosts, whoever has them already."""
+_VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
 _MEMORY = re.compile(r"(\d+)K")
 _LEAST_STORE = 80 << 20
 """Bytes. Ray refuses an object store of less than 75 MiB."""
@@ -43,10 +56,30 @@ def start(role: Role, head: str = "", params: Mapping[str, str] | None = None, b
     """
     where = f'--address="$LAVA_PEER_{variable(head)}_0"' if head else '--head --port="$LAVA_PORT"'
     given = {"num-cpus": str(role.slots), "num-gpus": str(role.gpus) if role.gpus else "", **_memory(role)}
+    given["dashboard-agent-listen-port"] = "0"
     given |= {name: value for name, value in (params or {}).items() if name not in _OURS}
-    words = [f"--{name}={quote(value)}" if value != "true" else f"--{name}" for name, value in given.items() if value]
+    words = [f"--{name}={_word(value)}" if value != "true" else f"--{name}" for name, value in given.items() if value]
+    if not head:
+        where += f" {_of_head(role, given)}"
     folder = [] if "temp-dir" in given else [f"--temp-dir={_FOLDER}"]
     return " ".join(["ray start", where, *(["--block"] if block else []), *words, "--disable-usage-stats", *folder])
+
+
+def _of_head(role: Role, given: Mapping[str, str]) -> str:
+    """The head's address where the job has several hosts, and ports that are free; what is given stands behind, and counts."""
+    free = " ".join(name for name in _PORTS if name not in given)
+    return f'$(python -c {quote(_HEAD_OPTIONS)} "{address(role.name, 0)}" {free})'
+
+
+def _word(value: str) -> str:
+    """A parameter as a word of the shell, which KubeRay has read it: without its quotes, and a variable as its value."""
+    if _VARIABLE.fullmatch(value):
+        return f'"{value}"'
+    try:
+        words = shlex.split(value) if value[0] in "\"'" else []
+    except ValueError:
+        words = []
+    return quote(words[0] if len(words) == 1 else value)
 
 
 def _memory(role: Role) -> dict[str, str]:
@@ -223,7 +256,8 @@ class _Nodes:
         leads = role.name == HEAD
         begin = f"{prepared} && " if prepared else ""
         if self.own_command and prepared:
-            return f"export KUBERAY_GEN_RAY_START_CMD={quote(start(role, '' if leads else HEAD, params))}; exec {prepared}"
+            # a shell that reads the variable expands nothing in it
+            return f'set -- {start(role, "" if leads else HEAD, params)}; export KUBERAY_GEN_RAY_START_CMD="$*"; exec {prepared}'
         if not (leads and self.submit):
             return f"{begin}exec {start(role, '' if leads else HEAD, params)}"
         counts = " + ".join(["1", *(f"LAVA_COUNT_{variable(one.name)}" for one, _ in self.groups)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,12 +57,15 @@ def programs(tmp_path: Path) -> Path:
         script.write_text(
             f'#!/bin/sh\nfor word in {name} "$@"; do printf "%s\\0" "$word"; done >>"$WORDS"\nprintf "\\n" >>"$WORDS"\n'
         )
+        if name == "python":  # what finds ports is run
+            words = script.read_text().removeprefix("#!/bin/sh\n")
+            script.write_text(f'#!/bin/sh\ncase "$2" in *create_server*) exec {sys.executable} "$@";; esac\n{words}')
         script.chmod(0o755)
     return folder
 
 
-def started(programs: Path, job: JobFile, role: int) -> list[list[str]]:
-    """The programs that a task runs, each with its words."""
+def started(programs: Path, job: JobFile, role: int, at: str = "10.0.0.1:20100") -> list[list[str]]:
+    """The programs that a task runs, each with its words. ``at``: where the head is reached."""
     words = programs.parent / f"words.{role}"
     words.unlink(missing_ok=True)
     counts = {f"LAVA_COUNT_{one.name.upper()}": str(one.count) for one in job.roles}
@@ -69,7 +73,7 @@ def started(programs: Path, job: JobFile, role: int) -> list[list[str]]:
         "PATH": f"{programs}:/usr/bin:/bin",
         "WORDS": str(words),
         "LAVA_PORT": "20100",
-        "LAVA_PEER_HEAD_0": "10.0.0.1:20100",
+        "LAVA_PEER_HEAD_0": at,
         "LAVA_INDEX": "1",
         **counts,
     }
@@ -82,8 +86,16 @@ def started(programs: Path, job: JobFile, role: int) -> list[list[str]]:
     return found
 
 
-def without_folder(words: list[str]) -> list[str]:
-    return [word for word in words if not word.startswith("--temp-dir=/tmp/ray.")]
+CHOSEN = ("--temp-dir=/tmp/ray.", "--dashboard-port=", "--ray-client-server-port=")
+
+
+def fixed(words: list[str]) -> list[str]:
+    """Without a folder and ports that are others each time."""
+    return [word for word in words if not word.startswith(CHOSEN)]
+
+
+HEAD_WORDS = ["ray", "start", "--head", "--port=20100", "--node-ip-address=10.0.0.1"]
+LISTEN = "--dashboard-agent-listen-port=0"
 
 
 def test_the_head_submits_once_all_have_joined(programs: Path) -> None:
@@ -96,12 +108,12 @@ def test_the_head_submits_once_all_have_joined(programs: Path) -> None:
     ]
     assert (job.policy.success, job.policy.backoff, job.policy.actions) == ("head", 0, [("TaskFailed", "RestartJob", -1)])
     head, wait, submit = started(programs, job, 0)
-    assert without_folder(head) == ["ray", "start", "--head", "--port=20100", "--num-cpus=2", "--disable-usage-stats"]
+    assert fixed(head) == [*HEAD_WORDS, "--num-cpus=2", LISTEN, "--disable-usage-stats"]
     assert (wait[:2], wait[3:]) == (["python", "-c"], ["10.0.0.1:20100", "6"])
     assert submit == ["ray", "job", "submit", "--address=10.0.0.1:20100", "--", "python", "a.py"]
     (worker,) = started(programs, job, 2)
-    assert without_folder(worker) == [
-        *("ray", "start", "--address=10.0.0.1:20100", "--block", "--num-cpus=2", "--disable-usage-stats"),
+    assert fixed(worker) == [
+        *("ray", "start", "--address=10.0.0.1:20100", "--block", "--num-cpus=2", LISTEN, "--disable-usage-stats"),
     ]
     assert [role.restart for role in job.roles] == ["Never", "Always", "Always"]
 
@@ -110,6 +122,25 @@ def test_nodes_of_one_host_have_folders_of_their_own(programs: Path) -> None:
     job = read_job()
     folders = {word for _ in range(2) for line in started(programs, job, 1) for word in line if word.startswith("--temp-dir=")}
     assert len(folders) == 2
+
+
+def test_heads_on_one_host_listen_on_ports_of_their_own(programs: Path) -> None:
+    """Ray ends, or takes no jobs, where a port is in use."""
+    words = [word for _ in range(2) for word in started(programs, read_job(), 0)[0]]
+    ports = [int(word.partition("=")[2]) for word in words if word.startswith(CHOSEN[1:])]
+    assert len(set(ports)) == 4
+    assert min(ports) > 1024
+    job = read_job(cluster(params="dashboard-port: '8265'"))
+    assert [word for word in started(programs, job, 0)[0] if "dashboard-port" in word] == ["--dashboard-port=8265"]
+
+
+@pytest.mark.parametrize(
+    ("at", "words"), [("[fd00::1]:20100", ["--node-ip-address=fd00::1"]), ("127.0.0.1:20100", []), ("127.0.1.1:20100", [])]
+)
+def test_the_heads_address_is_the_one_that_workers_are_given(programs: Path, at: str, words: list[str]) -> None:
+    """Ray looks for a route to the Internet, and takes 127.0.0.1 without one; of one host it may."""
+    (line, *_) = started(programs, read_job(), 0, at)
+    assert [word for word in line if "node-ip" in word] == words
 
 
 def test_what_is_submitted_with_the_entrypoint(programs: Path) -> None:
@@ -149,13 +180,17 @@ def test_what_is_submitted_with_the_entrypoint(programs: Path) -> None:
         ("port: '6379', block: 'true', address: x", "cpu: 1", ["--num-cpus=1"]),
         ("no-monitor: 'true', resources: '{\"a b\": 1}'", "cpu: 1", ["--num-cpus=1", "--no-monitor", '--resources={"a b": 1}']),
         ("temp-dir: /t", "cpu: 1", ["--num-cpus=1", "--temp-dir=/t"]),
+        ("resources: '\"{\\\"a b\\\": 1}\"', labels: '\"a'", "cpu: 1", ["--num-cpus=1", '--resources={"a b": 1}', '--labels="a']),
+        ("node-name: $LAVA_PORT, labels: '${LAVA_INDEX}', system-config: $(id)", "cpu: 1",
+         ["--num-cpus=1", "--node-name=20100", "--labels=1", "--system-config=$(id)"]),
     ],
 )  # fmt: skip
 def test_options_of_ray_start(programs: Path, params: str, limits: str, words: list[str]) -> None:
     """Those of the manifest stand before what the container's limits say; where the head is, lava says."""
     job = read_job(cluster(group(params=params, template=pod(limits=limits))))
     (line,) = started(programs, job, 1)
-    assert without_folder(line) == ["ray", "start", "--address=10.0.0.1:20100", "--block", *words, "--disable-usage-stats"]
+    expected = ["ray", "start", "--address=10.0.0.1:20100", "--block", *words, LISTEN, "--disable-usage-stats"]
+    assert sorted(fixed(line)) == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +232,7 @@ def test_what_a_container_runs_before_ray(programs: Path) -> None:
     assert (lines[0], lines[1][:2]) == (["prepare", "x", "10.0.0.1"], ["ray", "start"])
     own = pod('command: [sh, -c, "own $KUBERAY_GEN_RAY_START_CMD"],')
     lines = started(programs, read_cluster(cluster(head=own), 'annotations: {ray.io/overwrite-container-cmd: "true"}'), 0)
-    assert lines[0][:4] == ["own", "ray", "start", "--head"]
+    assert fixed(lines[0]) == ["own", *HEAD_WORDS, "--block", "--num-cpus=2", LISTEN, "--disable-usage-stats"]
 
 
 def test_fields_of_the_pod_are_known() -> None:

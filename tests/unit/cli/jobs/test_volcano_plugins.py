@@ -43,9 +43,12 @@ def test_ray_is_started_with_what_its_tasks_have() -> None:
     job = read('ray: ["--head=first-one", "--dashboardPort=8266", "--headContainer=x"]', "first-one", "worker")
     head, worker = job.roles
     own = '--disable-usage-stats --temp-dir="$(mktemp -d /tmp/ray.XXXXXXXX)"'
-    given = "--num-cpus=2 --num-gpus=1 --dashboard-host=0.0.0.0 --dashboard-port=8266"
-    assert head.command == f'exec ray start --head --port="$LAVA_PORT" --block {given} {own}'
-    assert worker.command == f'exec ray start --address="$LAVA_PEER_FIRST_ONE_0" --block --num-cpus=2 --num-gpus=1 {own}'
+    sizes = "--num-cpus=2 --num-gpus=1 --dashboard-agent-listen-port=0"
+    begin, _, rest = head.command.partition(" $(python -c ")
+    assert begin == 'exec ray start --head --port="$LAVA_PORT"'
+    end = f"--block {sizes} --dashboard-host=0.0.0.0 --dashboard-port=8266 {own}"
+    assert rest.endswith(f' "${{LAVA_PEER_FIRST_ONE_0%:*}}" ray-client-server-port) {end}')
+    assert worker.command == f'exec ray start --address="$LAVA_PEER_FIRST_ONE_0" --block {sizes} {own}'
     assert job.policy.framework == "volcano"
 
 
