@@ -123,7 +123,9 @@ def _pytorch(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -
 
 
 def _tensorflow(peer: Peer, peers: list[Peer], text: pb.JobText, _: pb.Order) -> dict[str, str]:
-    """TF_CONFIG; an evaluator is no member of the cluster that trains."""
+    """TF_CONFIG; an evaluator is no member of the cluster that trains. A single task trains alone and has none."""
+    if len(peers) == 1:
+        return {}
     cluster: dict[str, list[str]] = {}
     for one in peers:
         name = text.roles[one.role].name.lower()

@@ -99,6 +99,13 @@ def test_an_evaluator_is_no_member_of_the_cluster() -> None:
     assert config["task"] == {"type": "evaluator", "index": 0}
 
 
+def test_a_single_task_of_tensorflow_trains_alone() -> None:
+    """As of the operator: with a TF_CONFIG a program would serve a cluster of which it is all."""
+    (env,) = env_of(text("tensorflow", pb.Role(name="worker", command="w")), [host("h1", "10.0.0.1", [(0, 0, 1)])]).values()
+    assert "TF_CONFIG" not in env
+    assert env["LAVA_ROLE"] == "worker"
+
+
 def torch(rank: int, nproc: int, **more: str) -> dict[str, str]:
     return {
         "MASTER_ADDR": "10.0.0.1",
