@@ -186,6 +186,11 @@ def _open(database: str) -> Store | StoreAway:
     except StoreAway as error:
         if may_come(database):
             return error
+    try:
+        return Store.open(database)  # a server that takes connections may have come in between
+    except StoreAway as error:
+        if may_come(database):
+            return error
         raise
 
 

@@ -123,3 +123,24 @@ def test_all_else_goes_on_while_a_database_is_asked_whether_it_is_there() -> Non
         thread.join()
     assert b"lavad" in asked[1]
     assert may_come(url), "nobody listens there any more"
+
+
+@pytest.mark.parametrize(("there", "opened"), [([True], False), ([False], True), ([False, True], False)])
+def test_a_database_that_comes_between_two_looks_at_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, there: list[bool], opened: bool
+) -> None:
+    """``there``: what each look finds, after the store could not be opened; True: it may still come."""
+    tries = []
+
+    def open_store(url: str) -> Store:
+        tries.append(url)
+        if opened and len(tries) > 1:
+            return store
+        raise StoreAway("it is away")
+
+    store = Store.open(f"sqlite:///{tmp_path}/lavad.sqlite")
+    monkeypatch.setattr(Store, "open", open_store)
+    monkeypatch.setattr(office, "may_come", lambda url: there.pop(0))
+    assert isinstance(office._open("postgresql://h/lava"), Store if opened else StoreAway)
+    assert there == []
+    store.close()
