@@ -69,11 +69,12 @@ class UserGroups:
 
         Of a user, the user.
         """
+        group = name.rstrip("/")
+        if group not in self.members:
+            return GroupUsers(frozenset((name,)))
+        name = group if name == group else f"{group}/"  # with one slash, as users may give any number
         if name not in self._users:
-            read = self._read(name, {})
-            if name.rstrip("/") not in self.members:
-                return read
-            self._users[name] = read
+            self._users[name] = self._read(name, {})
         return self._users[name]
 
     def _read(self, name: str, begun: dict[str, GroupUsers]) -> GroupUsers:

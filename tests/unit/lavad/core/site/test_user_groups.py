@@ -49,6 +49,14 @@ def test_groups_come_in_the_order_in_which_they_are_listed_and_those_of_groups_f
     assert UserGroups(listed).of("ann") == ("other", "inner", "last", "middle", "outer")
 
 
+def test_a_group_that_is_asked_for_with_slashes_is_kept_once() -> None:
+    """``bjobs -u`` takes any number of them; with a slash a user of the same name is not meant."""
+    one = UserGroups((("team", ("ann", "bob")),))
+    assert all(one.users("team" + "/" * count) is one.users("team/") for count in range(1, 9))
+    assert ("team" in one.users("team"), "team" in one.users("team/"), "ann" in one.users("team/")) == (True, False, True)
+    assert one.users("eve/").users == {"eve/"}
+
+
 def test_a_group_that_is_in_itself_ends_nothing() -> None:
     one = UserGroups((("a", ("b", "ann")), ("b", ("a", "bob"))))
     for first in (("a", "b"), ("b", "a")):
