@@ -77,7 +77,10 @@ def _authority(folder: Path) -> Authority:
     made = _read(folder, AUTHORITY)
     if made.public_key() != key.public_key():
         raise ValueError(f"{path}: not the key of {AUTHORITY}.crt beside it")
-    return key, str(made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    names = made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not names:
+        raise ValueError(f"{folder / AUTHORITY}.crt: its subject has no common name")
+    return key, str(names[0].value)
 
 
 def _new_authority(folder: Path, cluster: str) -> Authority:
@@ -157,10 +160,18 @@ def renew(folder: Path, names: list[str]) -> list[str]:
     for name in names:
         if not (folder / f"{name}.crt").exists():
             raise ValueError(f"{name}: there is no certificate of it in {folder}")
-    former = {name: _read(folder, name) for name in names}
-    for name, certificate in former.items():
-        _issue(folder, authority, name, certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    former = {name: _addresses(folder, name) for name in names}
+    for name, addresses in former.items():
+        _issue(folder, authority, name, addresses)
     return names
+
+
+def _addresses(folder: Path, name: str) -> x509.SubjectAlternativeName:
+    """The names and addresses that a certificate is for. Raises ValueError that names the file; OSError."""
+    try:
+        return _read(folder, name).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        raise ValueError(f"{folder / name}.crt: it is for no name or address, as none of `lava certs` is") from None
 
 
 def revoke(folder: Path, hosts: list[str]) -> Path:
@@ -171,7 +182,10 @@ def revoke(folder: Path, hosts: list[str]) -> Path:
     key, issuer = _authority(folder)
     path = folder / FILE
     now = datetime.now(UTC)
-    former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
+    try:
+        former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
+    except ValueError:
+        raise ValueError(f"{path}: not a list of revoked certificates in PEM") from None
     serials = {serial for name, serial in _issued(folder) if name in hosts}
     for host in hosts:
         if host == AUTHORITY or not any(name == host for name, _ in _issued(folder)):

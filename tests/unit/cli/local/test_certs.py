@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from cli.lava import main
@@ -171,3 +173,33 @@ def test_a_file_that_is_no_certificate_is_named(folder: Path, capsys: pytest.Cap
     assert main(["certs", "--out", str(folder), "--renew"]) == 1
     assert capsys.readouterr().err == f"lava certs: {folder}/b.crt: not a certificate in PEM\n"
     assert _read(folder, "a") == former
+
+
+def test_a_certificate_for_no_name_is_not_renewed_and_leaves_all_as_they_are(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "b.crt").write_bytes((folder / "ca.crt").read_bytes())
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert main(["certs", "--out", str(folder), "--renew"]) == 1
+    assert capsys.readouterr().err.startswith(f"lava certs: {folder}/b.crt: it is for no name or address")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_list_of_the_revoked_that_does_not_read_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "ca.crl").write_text("words")
+    assert main(["certs", "--out", str(folder), "--revoke", "a"]) == 1
+    assert capsys.readouterr().err == f"lava certs: {folder}/ca.crl: not a list of revoked certificates in PEM\n"
+    assert (folder / "a.crt").exists()
+
+
+def test_an_authority_without_a_common_name_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that the site has made by other means."""
+    key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    nameless, former = x509.Name([]), _read(folder, "ca")
+    builder = x509.CertificateBuilder().subject_name(nameless).issuer_name(nameless).public_key(key.public_key())
+    builder = builder.serial_number(former.serial_number).not_valid_before(former.not_valid_before_utc)
+    made = builder.not_valid_after(former.not_valid_after_utc).sign(key, hashes.SHA256())
+    (folder / "ca.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    assert main(["certs", "--out", str(folder), "--hosts", "c"]) == 1
+    assert capsys.readouterr().err == f"lava certs: {folder}/ca.crt: its subject has no common name\n"
