@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 _WORD = re.compile(r"(~?)(.*?)(?:\+(\d*))?(!?)")
-MOST_KNOWN = 1_000
-"""Lists of which it is kept what they mean."""
+MOST_KNOWN = 2_000_000
+"""Hosts in lists of which it is kept what they mean: users give as many lists as they like, each with a group of thousands."""
 
 
 class HostGroups:
@@ -23,6 +23,8 @@ class HostGroups:
         self._listed = groups
         self._hosts: dict[str, tuple[str, ...]] = {}
         self._meant: dict[tuple[str, ...], HostList] = {}
+        self._size = 0
+        """Of these together."""
 
     @cached_property
     def members(self) -> dict[str, tuple[str, ...]]:
@@ -54,9 +56,11 @@ class HostGroups:
         """What the words mean."""
         known = self._meant.get(words)
         if known is None:
-            if len(self._meant) >= MOST_KNOWN:
-                self._meant.clear()
-            known = self._meant[words] = HostList(self, words)
+            known = HostList(self, words)
+            if self._size + known.size > MOST_KNOWN:
+                self._meant, self._size = {}, 0
+            self._meant[words] = known
+            self._size += known.size
         return known
 
     def first_hosts(self, words: tuple[str, ...], hosts: Iterable[str]) -> frozenset[str]:
@@ -87,6 +91,11 @@ class HostList:
                 )
         if self._away and not self._levels and self._others is None:
             self._others = 0
+
+    @property
+    def size(self) -> int:
+        """Hosts that it names, and what it takes beside them, as so many hosts."""
+        return len(self._levels) + len(self._away) + 25
 
     def level(self, host: str) -> int | None:
         """The preference (0: none) of a host of the cluster; None: it is not meant."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.site.host_groups import HostGroups
+from lavad.core.site.host_groups import MOST_KNOWN, HostGroups
 
 HOSTS = ("h1", "h2", "h3", "h4")
 GROUPS = HostGroups((("left", ("h1", "h2")), ("both", ("left", "h4")), ("loop", ("loop", "h3")), ("every", ("all",))))
@@ -38,3 +38,15 @@ def test_preferences(words, expected):
 
 def test_first_hosts():
     assert GROUPS.first_hosts(("left!", "h4"), HOSTS) == {"h1", "h2"}
+
+
+def test_long_lists_are_kept_for_as_long_as_there_is_room_for_their_hosts():
+    """``bsub -m 'every+1'``, ``'every+2'`` and so on: what each means is as long as the group."""
+    one = HostGroups((("every", tuple(f"h{at}" for at in range(20_000))),))
+    first, room = one.meant(("every+0",)), MOST_KNOWN // 20_000
+    for at in range(1, room // 2):
+        one.meant((f"every+{at}",))
+    assert one.meant(("every+0",)) is first
+    for at in range(room // 2, room + 1):
+        one.meant((f"every+{at}",))
+    assert one.meant(("every+0",)) is not first
