@@ -10,9 +10,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 
-MOST_KNOWN = 20_000
-"""Users of whom it is kept which groups they are in."""
-
 
 class GroupUsers:
     """Users of a group; ``all`` among them is everyone but those in ``out``."""
@@ -59,6 +56,11 @@ class UserGroups:
             for word in dict.fromkeys(words):
                 found.setdefault(word, []).append(at)
         return found
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The groups, and users that they name."""
+        return frozenset((*self.members, *(word.removeprefix("~") for word in self._holding)))
 
     @cached_property
     def _leaves_out(self) -> bool:
@@ -112,10 +114,9 @@ class UserGroups:
 
     def of(self, user: str) -> tuple[str, ...]:
         """The groups that a user is in, groups in groups included."""
+        user = user if user in self._named else ""  # whom no group names is in those of everybody
         known = self._of.get(user)
         if known is None:
-            if len(self._of) >= MOST_KNOWN:
-                self._of.clear()
             known = self._of[user] = self._groups_of(user)
         return known
 

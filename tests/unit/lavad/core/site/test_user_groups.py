@@ -57,6 +57,14 @@ def test_a_group_that_is_asked_for_with_slashes_is_kept_once() -> None:
     assert one.users("eve/").users == {"eve/"}
 
 
+def test_users_whom_no_group_names_are_kept_as_one() -> None:
+    """``blimits -u`` takes any name."""
+    one = UserGroups((("most", ("all", "~bob")), ("team", ("ann",)), ("both", ("most", "team"))))
+    assert one.of("eve") == ("most", "both")
+    assert all(one.of(f"user{at}") is one.of("eve") for at in range(9))
+    assert (one.of("bob"), one.of("ann")) == ((), ("most", "team", "both"))
+
+
 def test_a_group_that_is_in_itself_ends_nothing() -> None:
     one = UserGroups((("a", ("b", "ann")), ("b", ("a", "bob"))))
     for first in (("a", "b"), ("b", "a")):
