@@ -61,7 +61,7 @@ def test_every_capture_is_played_or_named_as_overridden() -> None:
 @pytest.mark.parametrize("name", [name for name in CAPTURES if name not in OVERRIDDEN])
 def test_lava_does_what_was_captured(walked: Captured, name: str) -> None:
     captured, here = walked.neutral(name)
-    assert here == captured
+    assert here == captured, f"exit {here.status}: {here.err or here.out}"
 
 
 INSTEAD = {name: want for name, want in OVERRIDDEN.items() if isinstance(want, tuple)}
