@@ -138,17 +138,20 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
 
 def may_come(text: str) -> bool:
     """Whether a PostgreSQL that cannot be reached starts or is away: not one that takes connections, be it none of lavad's, nor
-    one that was never asked, as the URL cannot be right. Waits ``_CONNECT_S`` seconds at most for each host of the URL.
+    one that was never asked, as the URL cannot be right. Waits ``_CONNECT_S`` seconds at most for each host of the URL. Where no
+    process can be started to ask, it may come.
     """
     from psycopg import pq
     from psycopg.conninfo import make_conninfo
 
     url = parse_url(text)
-    words = url.get_dialect()().create_connect_args(url)[1]
-    info = make_conninfo("", **{**words, "connect_timeout": _CONNECT_S})
-    asked = subprocess.run(
-        [sys.executable, "-I", "-c", _PING, *sys.path], input=info, text=True, stdout=subprocess.PIPE, check=True
-    )
+    given = url.get_dialect()().create_connect_args(url)[1]
+    info = make_conninfo("", **{**given, "connect_timeout": _CONNECT_S})
+    words = [sys.executable, "-I", "-c", _PING, *sys.path]
+    try:
+        asked = subprocess.run(words, input=info, text=True, stdout=subprocess.PIPE, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return True
     return int(asked.stdout) in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 
 import sqlalchemy as sa
 
-from lavad.core.job.depend import Alike, Ended, Jobs, exit_code, jobs_of
+from lavad.core.job.depend import Ended, EndedAlike, Jobs, exit_code, jobs_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
@@ -42,7 +42,7 @@ def _ended_of(ask: Ask, jobs: list[int]) -> dict[int, Ended | None]:
     plain = [job << 32 for job in jobs if job not in indices]
     ended: dict[int, Ended | None] = dict.fromkeys(jobs)
     for row in ask(_finished.where(among(_jobs.id, plain))) if plain else ():
-        ended[row.id >> 32] = _summary([row], EMPTY)
+        ended[row.id >> 32] = _one(row.state, *codec.outcome_of(row.data))
     return ended | {job: _summary(_elements(ask, job), own) for job, own in indices.items()}
 
 
@@ -57,11 +57,12 @@ def _elements(ask: Ask, job: int) -> Iterator[Row]:
 
 
 def _summary(rows: Iterable[Row], indices: Ranges) -> Ended:
+    """Of an array, by the rows of its elements."""
     done: list[int] = []
     failed: list[int] = []
     codes: dict[int, list[int]] = {}
     for row in rows:
-        index, (status, post) = (row.id & 0xFFFFFFFF) or 1, codec.outcome_of(row.data)
+        index, (status, post) = row.id & 0xFFFFFFFF, codec.outcome_of(row.data)
         if post:
             failed.append(index)
         if row.state == int(JobState.DONE):
@@ -81,7 +82,7 @@ def id_named(ask: Ask, name: str, user: str | None, since: float) -> tuple[int, 
     return tuple(row.job for row in ask(sa.select(_job).where(*_named(name, user, since)).order_by(_job.desc()).limit(1)))
 
 
-def named_alike(ask: Ask, name: str, user: str | None, since: float, most: int) -> tuple[Jobs, Alike]:
+def named_alike(ask: Ask, name: str, user: str | None, since: float, most: int) -> tuple[Jobs, EndedAlike]:
     """Finished jobs and arrays whose names begin so, and how those of them ended that are no arrays. Of each kind no more than
     ``most``: the newest arrays, and the jobs that ended last.
     """

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from lavad.core.events import Configured, Event
-from lavad.core.job.depend import Alike, Ended, Jobs
+from lavad.core.job.depend import Ended, EndedAlike, Jobs
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.states import JobState
@@ -167,8 +167,8 @@ class Reader:
         """The newest finished job or array of this name, if there is one."""
         return id_named(self._rows, name, user, since)
 
-    def named_alike(self, name: str, user: str | None, since: float, most: int) -> tuple[Jobs, Alike]:
-        """The newest ``most`` finished jobs and arrays whose names begin so, and how those of them ended that are no arrays."""
+    def named_alike(self, name: str, user: str | None, since: float, most: int) -> tuple[Jobs, EndedAlike]:
+        """Finished jobs and arrays whose names begin so, and how those of them ended that are no arrays (``store.ended``)."""
         return named_alike(self._rows, name, user, since, most)
 
     def sums(self, asked: Asked) -> Sums:

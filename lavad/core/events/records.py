@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import IllegalMove, JobEvent, move
-from lavad.core.job.depend import BLOCKED, MET, NEVER, Alike, Ended
+from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended, EndedAlike
 from lavad.core.job.job import Array, Attempt, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.ranges import Ranges
@@ -104,7 +104,7 @@ def put(cluster: Cluster, job: Job) -> None:
         cluster.arrays.put(array.job, array)
 
 
-def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...], alike: Alike = ()) -> None:
+def note_ended(cluster: Cluster, ended: tuple[tuple[int, Ended], ...], alike: EndedAlike = ()) -> None:
     """Keep the summaries of finished jobs that a new condition names."""
     named, rows = cluster.conditions.named, cluster.ended.rows
     for job, value in chain(ended, ((job, value) for those, value in alike for job in those)):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import IllegalMove, JobEvent, folds
 from lavad.core.events.records import array_of, drop_finished_array, note_ended, put, record_of
-from lavad.core.job.depend import BLOCKED, MET, Alike, Depend, Ended
+from lavad.core.job.depend import BLOCKED, MET, Depend, Ended, EndedAlike
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.ranges import EMPTY, Ranges
@@ -33,7 +33,7 @@ class JobSubmitted(JobEvent, frozen=True):
     depend: Depend | None = None
     ended: tuple[tuple[int, Ended], ...] = ()
     """Jobs that its condition names, with what of them has finished."""
-    alike: Alike = ()
+    alike: EndedAlike = ()
     """Others of them."""
     met: bool = False
     """Whether its condition was met already."""

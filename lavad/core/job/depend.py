@@ -96,7 +96,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         return len(self.done) + sum(len(elements) for _, elements in self.exited)
 
 
-Alike = tuple[tuple[Ranges, Ended], ...]
+EndedAlike = tuple[tuple[Ranges, Ended], ...]
 """Jobs, no arrays among them, and how each of them ended: thousands of them end in a few ways."""
 
 

@@ -93,11 +93,8 @@ class LimitBook:
         if own:
             return own, *(group for group in self.conf.groups_of_users.of(own) if group not in self._open_groups)
         out = left_out(chosen)
-        return (
-            tuple(group for group in self.conf.groups_of_users.of(spec.user) if group not in out)
-            if out
-            else self.conf.groups_of_users.of(spec.user)
-        )
+        groups = self.conf.groups_of_users.of(spec.user)
+        return tuple(group for group in groups if group not in out) if out else groups
 
     @cached_property
     def _open_groups(self) -> frozenset[str]:

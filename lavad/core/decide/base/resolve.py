@@ -12,7 +12,7 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import UNKNOWN
-from lavad.core.job.depend import BLOCKED, FEW, MET, NEVER, Alike, Depend, Ended, Jobs, jobs_of
+from lavad.core.job.depend import BLOCKED, FEW, MET, NEVER, Depend, Ended, EndedAlike, Jobs, jobs_of
 from lavad.core.job.job import Array
 from lavad.core.lang import dependency
 from lavad.core.lang.asks import Caller, Refused
@@ -34,8 +34,8 @@ class StoredJobs(msgspec.Struct):
     elements: dict[int, Ended | None] = {}
     """Finished elements of arrays that were live when read; out of date once the array has ended."""
     names: dict[str, Jobs] = {}
-    alike: dict[str, Alike] = {}
-    """Of a name with ``*`` the jobs that are not in ``jobs``."""
+    alike: dict[str, EndedAlike] = {}
+    """Of a name with ``*`` and many jobs those that are not in ``jobs``."""
 
 
 NOTHING = StoredJobs()
@@ -59,7 +59,7 @@ class Resolved(NamedTuple):
     """MET, BLOCKED or NEVER, where that shows at once: by what has ended, and a few live jobs."""
     single: dict[int, Ended]
     """Ended jobs that it names."""
-    alike: Alike
+    alike: EndedAlike
     """The others of them."""
 
     @property
@@ -84,7 +84,7 @@ def resolve(cluster: Cluster, text: str, caller: Caller, orphan: bool, known: St
     if reading.missing_jobs or reading.missing_elements or reading.missing_names:
         raise NeedsLookup(reading.missing_jobs, reading.missing_elements, reading.missing_names)
     stands = reading.stands(tree, dict(zip(questions, ids, strict=True)))
-    alike = tuple(one for alike in reading.alike.values() for one in alike)
+    alike = tuple(one for alike, _ in reading.alike.values() for one in alike)
     return Resolved(Depend(text=text, ids=ids, orphan=orphan), stands, reading.ended, alike)
 
 
@@ -96,8 +96,8 @@ class _Reading:
         self.caller = caller
         self.known = known
         self.ended: dict[int, Ended] = {}
-        self.alike: dict[Question, Alike] = {}
-        """Question to those of its jobs that are not in ``ended``, and are over."""
+        self.alike: dict[Question, tuple[EndedAlike, list[int]]] = {}
+        """Question to those of its jobs of which it is known how they ended alike, and to the others."""
         self.missing_jobs: list[int] = []
         self.missing_elements: list[int] = []
         self.missing_names: list[str] = []
@@ -118,22 +118,20 @@ class _Reading:
         plain = ref.indices is None and not ref.same_index and not question.op
         if question not in self._read and not (are_live and plain):
             self._read.add(question)
-            for job in jobs if are_live or ref.id else self._but_alike(jobs, question, indices):
+            for job in jobs if are_live or ref.id else self._apart(jobs, question, indices):
                 self._job(job, question, indices)
         return jobs
 
-    def _but_alike(self, jobs: Jobs, question: Question, indices: Ranges | None) -> Iterable[int]:
-        """Those of the jobs of a name that have to be looked at one by one."""
+    def _apart(self, jobs: Jobs, question: Question, indices: Ranges | None) -> Iterable[int]:
+        """Those of the ended jobs of a name that have to be looked at one by one."""
         alike = self.known.alike.get(_wanted(question.ref), ())
         if not alike or not isinstance(jobs, Ranges):
             return jobs
-        live = self.cluster.jobs.rows
-        again = Ranges.from_indices(job for job in jobs if job in live)  # requeued since
-        self.alike[question] = tuple((left, ended) for those, ended in alike if (left := those.intersect(jobs).minus(again)))
-        for those, ended in self.alike[question]:
+        for _, ended in alike:
             self._check(question.ref, ended.indices or None, indices)
-            jobs = jobs.minus(those)
-        return jobs
+        apart = [job for job in self.known.jobs if job in jobs]
+        self.alike[question] = alike, apart
+        return apart
 
     def stands(self, tree: Tree | Question, ids: dict[Question, Jobs]) -> int | None:
         """MET, BLOCKED or NEVER; None: it takes more than a look."""
@@ -145,13 +143,11 @@ class _Reading:
 
     def _counts(self, question: Question, jobs: Jobs) -> list[JobCounts]:
         """Those of jobs that ended alike once."""
-        only, alike = question.ref.indices, self.alike.get(question, ())
-        for those, _ in alike:
-            assert isinstance(jobs, Ranges)
-            jobs = jobs.minus(those)
-        if question.function == "time" or question.ref.same_index or len(jobs) > FEW:
+        only = question.ref.indices
+        alike, apart = self.alike.get(question, ((), jobs))
+        if question.function == "time" or question.ref.same_index or len(apart) > FEW:
             raise _Open
-        return [*(of_ended(ended, only) for _, ended in alike), *(self._count_of(question, job) for job in jobs)]
+        return [*(of_ended(ended, only) for _, ended in alike), *(self._count_of(question, job) for job in apart)]
 
     def _count_of(self, question: Question, job: int) -> JobCounts:
         ended = self.ended.get(job)
@@ -176,8 +172,9 @@ class _Reading:
         ended = self.known.names[wanted]
         if not live and not ended:
             raise Refused(f"{shown(ref)}: {UNKNOWN}")
-        # the newest may have ended while an older one is live
-        return ((max((*_last(live), *_last(ended))),) if newest else jobs_of(ended)), False
+        if newest:  # which may have ended while an older one is live
+            return (max((*_last(live), *_last(ended))),), False
+        return ended if isinstance(ended, Ranges) else jobs_of(ended), False
 
     def _job(self, job: int, question: Question, indices: Ranges | None) -> None:
         ref, cluster = question.ref, self.cluster

@@ -126,7 +126,7 @@ def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
 
 
 class AnyOf(Container[str]):
-    """What is in one of these, of which each may have thousands."""
+    """What is in any of these. A set of all would be made for each submission, of thousands of hosts."""
 
     def __init__(self, *parts: Container[str]) -> None:
         self._parts = parts
@@ -189,11 +189,8 @@ def check_reservation(cluster: Cluster, draft: JobDraft) -> None:
     name = draft.spec.reservation
     if name:
         words = draft.spec.hosts
-        names = (
-            cluster.conf.groups_of_hosts.preferences(words, cluster.hosts.rows)
-            if words and "others" not in " ".join(words)
-            else {}
-        )
+        named = bool(words) and "others" not in " ".join(words)
+        names = cluster.conf.groups_of_hosts.preferences(words, cluster.hosts.rows) if named else {}
         check_job(cluster, name, draft.spec.user, names)
 
 
