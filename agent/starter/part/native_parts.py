@@ -50,6 +50,8 @@ class TakenTask(NamedTuple):
     """Of its lease, 0: it has none."""
     end: bytes
     """The encoded report of its end, which is in the end file; b"": it has not ended."""
+    end_told: bool
+    """That report was sent."""
 
 
 class Handed(NamedTuple):
@@ -67,7 +69,7 @@ class Handed(NamedTuple):
 
 class _Handed(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told", "killing")),
+        *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told", "killing", "end_told")),
         *((name, ctypes.c_double) for name in ("began", "deadline")),
         *((name, _Text) for name in ("input", "unsent", "template", "own", "end")),
     )
@@ -77,13 +79,15 @@ class _Handed(ctypes.Structure):
         if self.state != _NONE:
             told, end = bool(self.told), self.end.copy()
             template, own = self.template.copy(), self.own.copy()
-            task = TakenTask(template, own, self.pid, self.began, told, bool(self.killing), self.status, self.deadline, end)
+            killing, end_told = bool(self.killing), bool(self.end_told)
+            task = TakenTask(template, own, self.pid, self.began, told, killing, self.status, self.deadline, end, end_told)
         return Handed(bool(self.closed), task, self.input.copy(), self.unsent.copy())
 
 
 _KNOWN_TO_READ = (
     "title",
     "deadline",
+    "grace",
     "env",
     "argv",
     "cwd",
@@ -96,7 +100,7 @@ _KNOWN_TO_READ = (
     "stdout",
     "stderr",
 )
-_KNOWN_OF_OTHERS = ("uid", "key", "attempt", "t", "user", "cwd_else", "cgroup", "post_always", "grace", "clean_scratch")
+_KNOWN_OF_OTHERS = ("uid", "key", "attempt", "t", "user", "cwd_else", "cgroup", "post_always", "clean_scratch")
 KNOWN = frozenset((*_KNOWN_TO_READ, *_KNOWN_OF_OTHERS))
 """Fields of a part with which native code runs it (``native/spec.c``)."""
 ONE_TASK = [{"rank": -1, "env": {}}]
@@ -108,13 +112,13 @@ def knows(fields: Json) -> bool:
     return not more or (more == {"tasks"} and fields["tasks"] == ONE_TASK)
 
 
-_NUMBERS = struct.Struct("=6i2d")
+_NUMBERS = struct.Struct("=7i2d")
 _SIZE = struct.Struct("=Q")
 
 
 def read_handed(data: bytes) -> tuple[Handed, dict[int, bytes]]:
     """What the program leaves to Python (``native/program.c``), and the templates that it has."""
-    state, closed, pid, status, told, killing, began, deadline = _NUMBERS.unpack_from(data)
+    state, closed, pid, status, told, killing, end_told, began, deadline = _NUMBERS.unpack_from(data)
     at = _NUMBERS.size
     templates: dict[int, bytes] = {}
 
@@ -132,7 +136,7 @@ def read_handed(data: bytes) -> tuple[Handed, dict[int, bytes]]:
     given, unsent, template, own, end = texts
     task = None
     if state != _NONE:
-        task = TakenTask(template, own, pid, began, bool(told), bool(killing), status, deadline, end)
+        task = TakenTask(template, own, pid, began, bool(told), bool(killing), status, deadline, end, bool(end_told))
     return Handed(bool(closed), task, given, unsent), templates
 
 

@@ -100,7 +100,7 @@ class PartRun:
         self._tasks.take_over(task)
         self._lease.renew(task.deadline)
         self._progress.phase = Phase.ENDED if task.end else Phase.RUNNING
-        self._ended = EncodedEnd(task.end) if task.end else None
+        self._ended = EncodedEnd(task.end) if task.end and not task.end_told else None
         if not task.told:
             self._timers[Timer.STARTED] = time.monotonic() + STARTED_AFTER
         (self.kill if task.killing else self.look)()
@@ -229,7 +229,7 @@ class PartRun:
         if self._ended is not None:
             self._tell_end(gone=False)
             self._clear()
-        elif self.phase is Phase.POST and not self._setup_pid:
+        elif not self._setup_pid and (self.phase is Phase.POST or (self.phase is Phase.ENDED and not self.killing)):
             self._clear()
 
     def _no_child(self) -> None:

@@ -91,6 +91,10 @@ def test_a_shepherd_is_the_same_whoever_forks_it(rig: Rig) -> None:
     assert rig.run("d", "exit 3")["status"] == 3 << 8
 
 
+ONLY_PYTHON = {"do": "signal", "uids": ["a"], "sig": signal.SIGUSR1, "scope": "catching", "within": 10.0}
+"""An order that native code does not obey."""
+
+
 def _has_python(pid: int) -> bool:
     try:
         return "python" in os.readlink(f"/proc/{pid}/exe")
@@ -112,7 +116,7 @@ def test_one_without_python_becomes_python_where_it_is_needed(rig: Rig) -> None:
     assert not _has_python(pid)
     wait_until(lambda: len(children(task)) == 2, 20, "what the task starts")
     left = children(task)
-    rig.send({"do": "signal", "uids": ["a"], "sig": signal.SIGUSR1, "scope": "catching", "within": 10.0})
+    rig.send(ONLY_PYTHON)
     assert rig.end("a")["status"] == 5 << 8
     rig.gone("a")
     assert not any(map(is_alive, left))
@@ -150,8 +154,9 @@ def test_a_job_gets_no_file_of_its_shepherd_while_that_becomes_python(rig: Rig) 
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
     words = ["/usr/bin/python3", "-c", THIEF, str(folder / "found")]
-    rig.order(rig.part("a", words, user=NOBODY, stdout={"path": "/dev/null"}, cwd="/", grace=0.5))
+    rig.order(rig.part("a", words, user=NOBODY, stdout={"path": "/dev/null"}, cwd="/", grace=1.0))
     assert rig.end("a")["status"] == 0
+    rig.send(ONLY_PYTHON)
     rig.gone("a")
     assert _has_python(rig.shepherds()[0])
     assert (folder / "found").read_text().splitlines() == ["begins"]
@@ -172,7 +177,9 @@ def with_large_stacks(tmp_path: Path, native: None) -> Iterator[Rig]:
 
 def test_what_becomes_python_keeps_the_limits_of_its_tasks(with_large_stacks: Rig) -> None:
     rig = with_large_stacks
-    rig.order(rig.part("a", "(trap '' TERM; exec sleep 1000) & exit 0", grace=0.1))
+    rig.order(rig.part("a", "(trap '' TERM; exec sleep 1000) & exit 0", grace=1.0))
+    rig.end("a")
+    rig.send(ONLY_PYTHON)
     rig.gone("a")
     (pid,) = rig.shepherds()
     assert _has_python(pid)
@@ -238,7 +245,7 @@ def test_it_becomes_python_of_its_release_as_soon_as_that_can_be_started(linked:
     os.remove(release / "lava")
     os.symlink("two", release / "lava")
     os.rename(release / "one/python", release / "away")
-    one.send({"do": "signal", "uids": ["a"], "sig": signal.SIGUSR1, "scope": "catching", "within": 10.0})
+    one.send(ONLY_PYTHON)
     wait_until(lambda: f"cannot start {release}/one/python: No such file" in one.log(), 20, "it to say so")
     os.rename(release / "away", release / "one/python")
     assert one.end("a")["status"] == 5 << 8
@@ -257,7 +264,7 @@ def test_where_python_is_lost_its_part_ends_with_the_starter(linked: Rig, releas
     wait_until(lambda: len(children(task)) == count, 20, "what the task starts")
     os.rename(release / "one/python", release / "away")
     pids = [pid, task, *children(task)]
-    one.send({"do": "signal", "uids": ["a"], "sig": signal.SIGUSR1, "scope": "catching", "within": 10.0})
+    one.send(ONLY_PYTHON)
     wait_until(lambda: "cannot start" in one.log(), 20, "it to say so")
     one.kill()
     wait_until(lambda: not any(map(is_alive, pids)), 20, "their end")

@@ -158,13 +158,13 @@ static pid_t group_of(pid_t pid, const struct found *found)
     return parent == getpid() || has(found, parent) ? group : 0;
 }
 
-/* Signal each process group that has a process of the part in it. ``child``: one that is there. False: nobody got the signal. */
+/* Signal each process group that has a process of the part in it. ``child``: as for ``kill_below``. False: nobody got the signal. */
 bool signal_below(pid_t child, int number)
 {
     struct found found;
     pid_t own = getpgrp(), groups[MOST];
     int count = 0;
-    if (!find(&found) || found.more || !has(&found, child))
+    if (!find(&found) || found.more || (child && !has(&found, child)))
         return false;
     for (int at = 0; at < found.count; at++) {
         pid_t group = group_of(found.pids[at], &found);

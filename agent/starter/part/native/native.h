@@ -82,6 +82,7 @@ struct spec {
     char *title;
     struct text uid;
     double deadline; /* of its lease, in seconds of CLOCK_BOOTTIME; 0: it has none */
+    double grace; /* seconds that what its task leaves behind has to end by itself */
 };
 bool read_template(struct memory *memory, struct text fields, long long open_files, struct spec *found);
 bool read_part(struct memory *memory, const struct spec *made, struct text own, long long open_files, struct spec *found);
@@ -130,7 +131,7 @@ struct shepherd {
     int status;
     double began;
     int64_t started_at;
-    bool told, over;
+    bool told, over, end_told;
     int64_t again_at; /* when it is looked at again what is left of it, 0: not */
     int64_t pause; /* before it is killed again, 0: it was not killed */
     int alarm; /* rings when its lease passes, -1: it has none */
@@ -142,6 +143,8 @@ struct shepherd {
 bool tell(struct shepherd *one, char *frame, size_t size);
 bool tell_started(struct shepherd *one);
 bool tell_killing(struct shepherd *one);
+bool tell_end(struct shepherd *one);
+char *gone_report(struct shepherd *one, size_t *size);
 bool write_end(struct shepherd *one, const struct ended *seen);
 
 /* kill.c */
@@ -183,6 +186,7 @@ struct handed {
     int pid, status;
     int told; /* its start was reported */
     int killing;
+    int end_told; /* its end was reported */
     double began;
     double deadline; /* of its lease */
     struct text input; /* from the starter, not read yet */

@@ -66,7 +66,8 @@ static bool put_text(int file, struct text text)
 /* What there is for Python, as native_parts.py reads it. */
 static bool put_all(int file, const struct shepherd *one, const struct handed *handed)
 {
-    int32_t numbers[] = {handed->state, handed->closed, handed->pid, handed->status, handed->told, handed->killing};
+    int32_t numbers[] = {handed->state, handed->closed, handed->pid, handed->status, handed->told, handed->killing,
+        handed->end_told};
     double times[] = {handed->began, handed->deadline};
     if (!put(file, numbers, sizeof numbers) || !put(file, times, sizeof times) || !put_text(file, handed->input)
         || !put_text(file, handed->unsent) || !put_text(file, handed->template) || !put_text(file, handed->own)

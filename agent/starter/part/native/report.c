@@ -51,6 +51,31 @@ bool tell_killing(struct shepherd *one)
     return tell(one, frame, (size_t)size);
 }
 
+/* The end of the part, of which something is left. */
+bool tell_end(struct shepherd *one)
+{
+    char *frame = some(&one->memory, HEAD + one->end.size);
+    if (!frame)
+        return false;
+    memcpy(frame + HEAD, one->end.at, one->end.size);
+    one->end_told = true;
+    return tell(one, frame, one->end.size);
+}
+
+/* The report that nothing of the part is left, with its end where that was not told, behind HEAD bytes; NULL: there is no memory. */
+char *gone_report(struct shepherd *one, size_t *size)
+{
+    size_t room = HEAD + one->end.size + one->spec.uid.size + 64;
+    char *frame = some(&one->memory, room);
+    if (!frame)
+        return NULL;
+    if (one->end_told)
+        *size = (size_t)snprintf(frame + HEAD, room - HEAD, "{\"is\":\"gone\",\"uid\":\"%.*s\"}", (int)one->spec.uid.size, one->spec.uid.at);
+    else
+        *size = (size_t)snprintf(frame + HEAD, room - HEAD, "%.*s,\"gone\":true}", (int)one->end.size - 1, one->end.at);
+    return frame;
+}
+
 /* As binascii.crc32. */
 static uint32_t sum(struct text text)
 {

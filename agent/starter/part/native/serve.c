@@ -73,7 +73,7 @@ static bool begin(struct shepherd *one, long long number, struct text own)
     }
     one->template = template;
     one->started_at = milliseconds();
-    one->told = one->over = false;
+    one->told = one->over = one->end_told = false;
     one->again_at = one->pause = 0;
     return true;
 }
@@ -99,13 +99,14 @@ static bool kill_part(struct shepherd *one)
 /* ``CATCHING`` is for Python. */
 static bool signal_part(const struct shepherd *one, struct text scope, long long number)
 {
-    if (number < 1 || number > 64 || one->over)
+    if (number < 1 || number > 64)
         return false;
     if (is(scope, "tasks")) {
-        kill(one->pid, (int)number);
+        if (!one->over)
+            kill(one->pid, (int)number);
         return true;
     }
-    return (!scope.size || is(scope, "groups")) && signal_below(one->pid, (int)number);
+    return (!scope.size || is(scope, "groups")) && signal_below(one->over ? 0 : one->pid, (int)number);
 }
 
 /* One frame; false: it is for Python. */
@@ -131,11 +132,10 @@ static bool obey(struct shepherd *one, struct text frame)
 /* The part is gone: its report, with nothing left of it. Without memory for the report all of this is Python's. */
 static bool finish(struct shepherd *one)
 {
-    char *frame = some(&one->memory, HEAD + one->end.size + 16);
+    size_t size;
+    char *frame = gone_report(one, &size);
     if (!frame)
         return false;
-    memcpy(frame + HEAD, one->end.at, one->end.size - 1);
-    memcpy(frame + HEAD + one->end.size - 1, ",\"gone\":true}", 13);
     if (one->spec.jobfile && one->spec.jobfile_goes)
         unlink(one->spec.jobfile);
     if (one->own_keyring && syscall(SYS_keyctl, CLEAR_KEYRING, SESSION_KEYRING, 0, 0, 0) < 0)
@@ -144,7 +144,7 @@ static bool finish(struct shepherd *one)
     one->pid = 0;
     one->template = NULL;
     show(one, IDLE);
-    return tell(one, frame, one->end.size + 12);
+    return tell(one, frame, size);
 }
 
 /* Look at ended children; false: Python is to go on. */
@@ -218,12 +218,19 @@ static int pause_for(const struct shepherd *one)
     return left > 0 ? (int)left : 0;
 }
 
+/* The task has ended and left others behind, which may end by themselves; false: it is for Python. */
+static bool ask_to_end(struct shepherd *one, int64_t time)
+{
+    one->again_at = time + (int64_t)(one->spec.grace * 1000);
+    return signal_below(0, SIGTERM) && tell_end(one);
+}
+
 /* Something of the part is left; false: it is for Python. */
 static bool kill_again(struct shepherd *one, int64_t time)
 {
-    if (!one->pause || one->pause > LAST_KILL || !kill_below(one->over ? 0 : one->pid))
+    if (one->pause > LAST_KILL || !kill_below(one->over ? 0 : one->pid))
         return false;
-    one->pause *= 2;
+    one->pause = one->pause ? one->pause * 2 : KILL_AGAIN;
     one->again_at = time + one->pause;
     return true;
 }
@@ -234,7 +241,8 @@ static bool on_time(struct shepherd *one)
     if (!one->pid)
         return true;
     int64_t time = milliseconds();
-    if (one->again_at && time >= one->again_at && !kill_again(one, time))
+    bool is_first = !one->pause && !one->end_told;
+    if (one->again_at && time >= one->again_at && !(is_first ? ask_to_end(one, time) : kill_again(one, time)))
         return false;
     if (lease_passed(one))
         return false;
@@ -314,6 +322,7 @@ void lava_run(struct shepherd *one, struct handed *handed)
     handed->status = one->status;
     handed->told = one->told;
     handed->killing = one->pause != 0;
+    handed->end_told = one->end_told;
     handed->began = one->began;
     handed->deadline = one->spec.deadline;
     end_lease(one);

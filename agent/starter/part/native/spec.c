@@ -15,12 +15,14 @@ static const struct {
 };
 
 #define SMALLEST_VARIABLE 6 /* as JSON: "N":"" */
+#define GRACE 2.0 /* seconds, as protocol/part.py */
+#define LONGEST_GRACE 1e9
 
 /* Fields that the starter or the agent reads, or that matter once a shepherd in Python has taken the part over. */
 static bool is_of_others(struct text key)
 {
     return is(key, "user") || is(key, "key") || is(key, "attempt") || is(key, "t") || is(key, "cwd_else") || is(key, "cgroup")
-        || is(key, "grace") || is(key, "post_always") || is(key, "clean_scratch");
+        || is(key, "post_always") || is(key, "clean_scratch");
 }
 
 static bool decoded(struct memory *memory, struct json *json, char **found)
@@ -282,6 +284,8 @@ static bool read_field(struct memory *memory, struct json *json, struct text key
         return read_tasks(json);
     if (is(key, "deadline"))
         return read_deadline(json, spec);
+    if (is(key, "grace"))
+        return json_real(json, &spec->grace) && spec->grace >= 0 && spec->grace <= LONGEST_GRACE;
     return read_empty(json, key);
 }
 
@@ -300,7 +304,7 @@ static bool read_fields(struct memory *memory, struct text fields, long long ope
 
 bool read_template(struct memory *memory, struct text fields, long long open_files, struct spec *found)
 {
-    *found = (struct spec){.cwd = "/", .cwd_as_written = {"/", 1}, .mask = 022};
+    *found = (struct spec){.cwd = "/", .cwd_as_written = {"/", 1}, .mask = 022, .grace = GRACE};
     if (open_files >= 0 && !add_limit(found, RLIMIT_NOFILE, open_files, -1))
         return false;
     return read_fields(memory, fields, open_files, found);

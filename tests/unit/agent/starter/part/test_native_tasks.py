@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.native.build import built_library
-from tests.support.daemons.both_ways import CHANGES, ENV, LIMITS, both_shepherds
+from tests.support.daemons.both_ways import CHANGES, ENV, LIMITS
 from tests.support.daemons.shepherds import SHOW, Shepherd
 from tests.support.examples import examples
 
@@ -21,17 +19,6 @@ _CHANGES = re.compile(CHANGES + rb"|\0PMI_FD=\d+", re.M)
 """And the number of its socket."""
 BOUND = ["sh", "-c", "grep allowed_list /proc/self/status | cut -f2; cut -d' ' -f2 /proc/self/numa_maps | sort -u"]
 PMI = {"kvsname": "k", "size": 3}
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shepherd, Shepherd]]:
-    made = built_library(str(ROOT))
-    if made is None:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("both")
-    (folder / "parts.so").write_bytes(made)
-    with both_shepherds(folder, folder / "parts.so") as ones:
-        yield ones
 
 
 def _tasks(one: Shepherd, own: dict[str, str], count: int = 3, **more: Any) -> list[dict[str, Any]]:
