@@ -12,7 +12,7 @@ from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.places import places_of
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState, PartState
-from lavad.core.rules.effects import Effect, FinishPart, KillPart, effects_due, effects_of_end
+from lavad.core.rules.effects import Effect, FinishPart, KillPart, StartPart, StopPart, effects_due, effects_of_end
 from lavad.wire.encode import ToAgent
 
 MAX_TEXTS = 1024
@@ -161,10 +161,18 @@ class Session:
             del self._sent[uid]
 
     def take_due(self) -> list[Effect]:
-        """All effects that wait to be sent, each once, however often it was offered meanwhile."""
-        due, self.due = self.due, []
+        """All effects that wait to be sent, each once, however often it was offered meanwhile.
+
+        What stops parts goes first: those that were preempted make room for others, which a new stream offers by key.
+        """
+        due, self.due = list(dict.fromkeys(self.due)), []
         self.wake.clear()
-        return list(dict.fromkeys(due))
+        stops = [effect for effect in due if isinstance(effect, StopPart) and effect.stopped]
+        if not stops:
+            return due
+        started = {effect.uid for effect in due if isinstance(effect, StartPart)}
+        first = dict.fromkeys(effect for effect in stops if effect.uid not in started)
+        return [*first, *(effect for effect in due if effect not in first)]
 
     def end_attempt(self, uid: str, effects: Sequence[Effect]) -> None:
         """An attempt is over for the master; ``effects`` end what is left of it on the host."""

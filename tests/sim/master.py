@@ -339,7 +339,9 @@ class Master:
 
     def _schedule(self) -> None:
         """A cycle between two turns; its plan may be stale when the engine comes to it."""
-        if self._busy or not self.cluster.pending:
+        rows = self.cluster.jobs.rows
+        preempted = any(rows[key].preempted_for for key in self.cluster.suspended)
+        if self._busy or not (self.cluster.pending or preempted):
             return
         for name in self.hosts:
             self.soft.load.setdefault(name, dict(QUIET))
@@ -350,7 +352,7 @@ class Master:
         def decide(cluster: Cluster, now: float) -> Decided:
             return Decided(events=self.accept(cluster, plan, now, seed))
 
-        if plan.started:
+        if plan.decides:
             delay = self.time.random.uniform(0.0, 0.1)
             self.time.after(delay, lambda: self.ask(decide) if self.alive else None)
 

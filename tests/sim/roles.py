@@ -283,6 +283,8 @@ class RoleSimulation(Simulation):
         ]
         success, clean = random.choice(("", "all", "any")), random.choice(("running", "none"))
         options: dict[str, Any] = random.choice(({}, {"r": True}, {"k": "/ck"}, {"k": "/ck"}))
+        if len(self.queues) > 2:
+            options = {**options, "q": random.choice(self.queues)}
         policy = PolicyAsk(success=success, clean=clean, backoff=random.randint(0, 4), actions=actions())
         return Submit(command="./x", cwd="/", roles=roles, policy=policy, options=options)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
+from config.model.values import JobAction, JobControl, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
@@ -51,12 +52,14 @@ class Simulation:
         pause: float = 90.0,
         elastic: float = 0.3,
         chunk: int = 0,
+        preempts: bool = False,
     ) -> None:
-        """``chunk``: CHUNK_JOB_SIZE of its queues; then most jobs are arrays of one slot an element."""
+        """``chunk``: CHUNK_JOB_SIZE of its queues; then most jobs are arrays of one slot an element. ``preempts``: a third queue
+        takes slots of jobs of the others, which it suspends or has run again."""
         self.seed = seed
         self.time = Timeline(seed)
         self.names = [f"h{at}" for at in range(hosts)]
-        self.watch = Watch(self.time, dict.fromkeys(self.names, SLOTS))
+        self.watch = Watch(self.time, {} if preempts else dict.fromkeys(self.names, SLOTS))
         self.faulty = faulty
         self.force = force
         self.faults, self.pause = faults, pause
@@ -65,11 +68,18 @@ class Simulation:
         self.chunk = chunk
         self._master_type = master
         params = Params(lava_host_timeout=60, lava_lease=120, lava_lease_margin=30, lsf_root_user=True)
-        queues = (
+        again = (JobControl(JobAction.SUSPEND, "brequeue"),) if preempts else ()
+        queues = [
             QueueConfig(name="normal", priority=30, chunk_job_size=chunk or None),
-            QueueConfig(name="again", priority=20, rerunnable=True, chunk_job_size=chunk or None),
+            QueueConfig(name="again", priority=20, rerunnable=True, chunk_job_size=chunk or None, job_controls=again),
+        ]
+        if preempts:
+            takes = Preemption(preemptive=True, preempts=(("normal", None), ("again", None)))
+            queues.append(QueueConfig(name="urgent", priority=60, preemption=takes))
+        self.queues = [queue.name for queue in queues]
+        self.conf = Conf(
+            params=params, queues=tuple(queues), hosts=tuple(HostConfig(name=name, slots=SLOTS) for name in self.names)
         )
-        self.conf = Conf(params=params, queues=queues, hosts=tuple(HostConfig(name=name, slots=SLOTS) for name in self.names))
         self.disk = Disk()
         self.hosts = {name: host(name, SLOTS, self.time, self.watch, self._task) for name in self.names}
         self.acknowledged: dict[int, Ranges | None] = {}
@@ -124,8 +134,9 @@ class Simulation:
         options: dict[str, OptionValue] = {"J": "job"}
         if random.random() < 0.4:
             options["r"] = True
-        if random.random() < 0.2:
-            options["q"] = "again"
+        others = self.queues[1:]
+        if random.random() < 0.2 * len(others):
+            options["q"] = random.choice(others) if len(others) > 1 else others[0]
         if random.random() < (0.05 if self.chunk else 0.3):
             options["n"] = str(random.choice((2, 6, 8)))
         if random.random() < (0.6 if self.chunk else 0.25):

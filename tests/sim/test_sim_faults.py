@@ -57,6 +57,17 @@ def test_jobs_that_grow_and_shrink_under_faults() -> None:
     assert min(resizes.values()) > 5, resizes
 
 
+def test_jobs_that_are_preempted_under_faults() -> None:
+    """Suspended, run again or made smaller for jobs of a higher queue while everything fails: nothing lost, nothing twice."""
+    happened: Counter[str] = Counter()
+    for seed in range(max(4, SEEDS // 10)):
+        simulation = Simulation(60 + seed, jobs=20, preempts=True).run()
+        for event in simulation.disk.events:
+            if isinstance(event, ev.JobSuspended | ev.JobShrank | ev.SignalRequested) and event.beneficiary:
+                happened[type(event).__name__] += 1
+    assert len(happened) == 3, happened
+
+
 def test_jobs_in_chunks_under_faults() -> None:
     """Jobs that wait at a host behind others of their chunk: none lost, none twice, no host over its slots."""
     waits: Counter[bool] = Counter()

@@ -18,7 +18,7 @@ def test_every_job_with_roles_comes_to_an_end() -> None:
     happened: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     for seed in range(SEEDS):
-        story = RoleSimulation(seed, jobs=16)
+        story = RoleSimulation(seed, jobs=16, preempts=seed % 4 == 3)
         story.run()
         happened.update(type(event).__name__ for event in story.disk.events)
         asked.update(story.asked)

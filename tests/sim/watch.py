@@ -16,6 +16,8 @@ class Watch:
     """Told of every process that starts or ends."""
 
     def __init__(self, time: Timeline, slots: dict[str, int]) -> None:
+        """``slots``: of hosts that never run more at a time. With preemption one may: of a job that was preempted while the host
+        was away it hears first that it starts, and then that it stops."""
         self._time = time
         self._slots = slots
         self.live: dict[tuple[str, str], tuple[int, int]] = {}
@@ -63,7 +65,7 @@ class Watch:
         taken = Counter[str]()
         for (_, where), (job, count) in self.live.items():
             taken[where] += 0 if job in self.forced else count
-        if taken[host] > self._slots[host]:
+        if host in self._slots and taken[host] > self._slots[host]:
             raise Broken(f"host {host} has {self._slots[host]} slots and runs {taken[host]}")
 
     def ended(self, uid: str, host: str, status: int | None) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from config.model.cluster import GPU_RESOURCES
 from config.model.queue import QueueConfig
 from config.model.values import JobAction, TerminateWhen
+from lavad.core.decide.placement.preempt import is_giving_up
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.resize import by_hosts
 from lavad.core.job.resize import surplus as beyond_minimum
@@ -191,7 +192,7 @@ class Victims:
         run = job.run
         if job.state is not JobState.RUN or job.preempted_for or run is None or run.verdict is not None or run.refused:
             return False
-        if run.is_ending or run.chunk:
+        if run.is_ending or run.chunk or is_giving_up(run):
             return False
         if run.paused and state.now < job.since + GRACE:
             state.wake(job.since + GRACE)

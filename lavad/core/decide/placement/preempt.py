@@ -30,7 +30,13 @@ def running(cluster: Cluster, key: int, uid: str) -> Attempt | None:
 
 
 def may_preempt(cluster: Cluster, unit: Sequence[Preemption]) -> bool:
-    return all(running(cluster, one.key, one.uid) is not None for one in unit) and _may_shrink(cluster, unit)
+    runs = [running(cluster, one.key, one.uid) for one in unit]
+    return not any(run is None or is_giving_up(run) for run in runs) and _may_shrink(cluster, unit)
+
+
+def is_giving_up(run: Attempt) -> bool:
+    """Whether hosts are leaving an attempt for another job, which has been promised what it has there."""
+    return any(part.preempted_for for part in run.parts)
 
 
 def _may_shrink(cluster: Cluster, unit: Sequence[Preemption]) -> bool:

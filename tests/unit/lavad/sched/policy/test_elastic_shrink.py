@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from config.model.queue import QueueConfig
-from config.model.values import Preemption
+from config.model.values import JobAction, JobControl, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.charge import used_by
+from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.resize import resize
 from lavad.core.job.resize import slots_of
 from lavad.core.lang.asks import Refused, Resize
@@ -30,10 +31,10 @@ from tests.support.worlds.elastic import (
 from tests.support.worlds.world import World
 
 
-def preemptive(world: World) -> None:
+def preemptive(world: World, controls: tuple[JobControl, ...] = ()) -> None:
     world.queues(
         QueueConfig(name="high", priority=50, preemption=Preemption(preemptive=True)),
-        QueueConfig(name="low", priority=10, preemption=Preemption(preemptable=True)),
+        QueueConfig(name="low", priority=10, preemption=Preemption(preemptable=True), job_controls=controls),
     )
 
 
@@ -124,6 +125,24 @@ def test_it_shrinks_for_a_higher_queue_and_keeps_its_minimum() -> None:
     settle(world, key)
     assert slot_sum(world, key) == 2
     assert job_of(world, key).state is JobState.SSUSP
+
+
+@pytest.mark.parametrize("controls", [(), (JobControl(JobAction.SUSPEND, "brequeue"),)], ids=["suspend", "brequeue"])
+def test_hosts_that_leave_for_a_job_are_promised_to_no_other(controls: tuple[JobControl, ...]) -> None:
+    """While they leave, the rest of the job is not preempted either, as all that it has would count as its own to give up."""
+    world = World()
+    preemptive(world, controls)
+    world.hosts("h1", "h2", "h3", slots=2)
+    key = elastic(world, 2, 6, queue="low")
+    started(world, key)
+    first = world.submit(queue="high", slots=4)
+    assert [type(one) for one in cycle(world)] == [ev.JobShrank, ev.SlotsReserved]
+    other = world.submit(queue="high", slots=4)
+    assert cycle(world) == []
+    settle(world, key)
+    check_invariants(world.cluster)
+    assert {part.host for part in run_of(world, first).parts} == {"h2", "h3"}
+    assert world.cluster.jobs.rows[other].run is None
 
 
 def test_slots_of_a_large_host_are_free_at_once() -> None:
