@@ -21,6 +21,8 @@ from lavad.sched.needs.needs import Need
 
 _SECTIONS = ("select", "span", "same", "cu", "affinity")
 _LINEAR = 64
+_TILE = re.compile(r"\bspan\s*\[\s*ptile\s*=\s*[0-9]+\s*\]")
+"""What ``-nnodes`` makes, too."""
 _MEM = re.compile(r"\bmem\s*=\s*[0-9.]+\s*[KMGTPE]?B?", re.IGNORECASE)
 
 
@@ -128,7 +130,8 @@ def _other_options(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]
     for section in _SECTIONS:
         shorter = re.sub(rf"\b{section}\s*\[[^\[\]]*\]", "", spec.resreq).strip()
         if shorter != spec.resreq:
-            yield Change(1.0, f"no {section}[]", replace(spec, resreq=shorter))
+            also = " or -nnodes" if section == "span" and _TILE.search(spec.resreq) else ""
+            yield Change(1.0, f"no {section}[]{also}", replace(spec, resreq=shorter))
     if spec.limits.run:
         for part in (2, 4, 8, 16):
             seconds = spec.limits.run // part // 60 * 60

@@ -26,6 +26,8 @@ class JobDraft(msgspec.Struct):
     condition: str = ""
     """``-w``, with ``orphan`` of ``-ti``."""
     orphan: bool = False
+    tasks_asked: bool = False
+    """The slots are those of ``-n``, which comes with this request."""
     ran: float | None = None
     """bmod of a running job: seconds that it has run."""
     restart: int = -1

@@ -9,6 +9,7 @@ from lavad.core.decide.submit.readers import reads
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.resreq.sections import Span
 from lavad.core.lang.resreq.text import ResReq, ResReqError
 from lavad.core.lang.resreq.ways import MOST, MOST_PARTS, is_too_many
 from lavad.core.rules.run_settings import uses_of
@@ -34,6 +35,7 @@ def read_slots(draft: JobDraft, option: str, value: OptionValue) -> None:
     if top < slots:
         raise Refused(f"{least},{most}: The maximum number of processors is less than the minimum")
     draft.set_spec(slots=slots, max_slots=top)
+    draft.tasks_asked = True
 
 
 @reads("nnodes")
@@ -43,14 +45,19 @@ def read_nodes(draft: JobDraft, option: str, value: OptionValue) -> None:
     hosts = find_number(text, least=1)
     if hosts is None:
         raise Refused(f"{text}: Bad number of nodes")
-    tasks = max(draft.spec.slots, hosts)
+    tasks = draft.spec.slots if draft.tasks_asked or not _is_one_on_each(draft.spec) else hosts
     if draft.spec.max_slots not in (1, draft.spec.slots) or tasks % hosts:
         raise Refused(f"{text}: the tasks of -n cannot be spread evenly over so many nodes")
     try:
         spread = resreq.merge([draft.spec.resreq, f"span[ptile={tasks // hosts}]"], 1.0)
     except ResReqError as error:
-        raise Refused(f"-nnodes {text}: {error}") from None
+        raise Refused(f"-nnodes {text}: {error.detail}") from None
     draft.set_spec(slots=tasks, max_slots=tasks, resreq=spread)
+
+
+def _is_one_on_each(spec: Spec) -> bool:
+    """Whether a job has one slot, or one on each of its hosts, as ``-nnodes`` alone makes it."""
+    return spec.slots == 1 or ("ptile" in spec.resreq and resreq.parse(spec.resreq).span == Span("ptile", 1))
 
 
 def leave_nodes(draft: JobDraft) -> None:

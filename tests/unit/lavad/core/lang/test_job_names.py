@@ -73,6 +73,13 @@ def test_tasks_on_nodes(bench: Bench) -> None:
         bench.bsub(n="3", nnodes="2")
 
 
+@pytest.mark.parametrize("tasks", ["1", "2", "4", "1,6"])
+def test_fewer_tasks_than_nodes_are_refused(bench: Bench, tasks: str) -> None:
+    """-n was passed over: the job had a task for each node."""
+    with pytest.raises(Refused, match=r"^3: the tasks of -n cannot be spread evenly over so many nodes$"):
+        bench.bsub(n=tasks, nnodes="3")
+
+
 @pytest.mark.parametrize("text", ['done("p[*]")', 'done("p"[*])', "done(p[*])"])
 def test_indices_inside_the_quotes_of_a_name(text: str) -> None:
     (question,) = questions_of(parse(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -95,7 +96,15 @@ def test_the_changes_are_those_that_brute_force_finds(running: list[tuple[int, i
         assert told == best or all(" and " in change.text for change in found)
     if span:
         bare = replace(spec, resreq=f"rusage[mem={mem}]" if mem else "")
-        assert would_start(world, key, bare) == any(change.text == "no span[]" for change in found)
+        assert would_start(world, key, bare) == any(change.text.startswith("no span[]") for change in found)
+
+
+@pytest.mark.parametrize(("span", "text"), [("ptile=1", "no span[] or -nnodes"), ("hosts=1", "no span[]")])
+def test_a_spread_over_hosts_is_named_as_it_may_have_been_asked_for(span: str, text: str) -> None:
+    world = small(hosts=2, slots=2)
+    key = world.submit(slots=3, resreq=f"span[{span}]")
+    assert world.step() == {}
+    assert text in changes(world, key)
 
 
 def test_memory_is_found_to_the_megabyte() -> None:
