@@ -10,9 +10,8 @@ from config.model.values import JobAction
 from config.values.parameters import APPLICATION_PARAMETERS
 from lavad.core.job.chunk import slots_in
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import SUSPENDED, JobState
 from lavad.queries.facts import paragraphs
-from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.formats import RULE
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 
@@ -47,22 +46,21 @@ def _numbers(counts: Counter[str]) -> str:
 
 
 def _counts(request: Request) -> dict[str, Counter[str]]:
-    """Slots by profile and state, as LSF counts them; those of held jobs that wait are among USUSP."""
+    """Slots by profile and state, as LSF counts them; those of jobs held while they wait are among PEND, as in bqueues."""
     cluster, view = request.cluster, request.view
     found: dict[str, Counter[str]] = {name: Counter() for name in cluster.conf.app_conf}
     for job in cluster.jobs.rows.values():
         spec = view.spec(job)
         if spec.app in found:
             waits = job.run is None or job.state is JobState.WAIT
-            stopped = "SSUSP" if job.state is JobState.SSUSP else "USUSP" if job.state in STOPPED else ""
-            kind = stopped or ("PEND" if waits else "RUN")
+            stopped = "SSUSP" if job.state is JobState.SSUSP else "USUSP" if job.state in SUSPENDED else "RUN"
+            kind = "PEND" if waits else stopped
             slots = sum(map(slots_in, job.run.parts)) if job.run is not None else spec.slots
             found[spec.app][kind] += slots
     for array in cluster.arrays.rows.values():
         spec = view.spec(array)
         if spec.app in found:
-            found[spec.app]["PEND"] += spec.slots * len(array.pending)
-            found[spec.app]["USUSP"] += spec.slots * len(array.held)
+            found[spec.app]["PEND"] += spec.slots * (len(array.pending) + len(array.held))
     return found
 
 

@@ -43,13 +43,16 @@ def profiles() -> QueryCluster:
     c.submit(6, app="fluid")
     c.start(6, hosts="ol2")
     c.feed(ev.JobSuspended(at=at("11:34:00"), key=6, state=JobState.SSUSP))
+    c.submit(7, app="fluid")
+    c.start(7, hosts="ol2")
+    c.feed(ev.JobSuspended(at=at("11:34:00"), key=7, state=JobState.USUSP))
     return c
 
 
 def test_slots_by_state(profiles: QueryCluster) -> None:
     assert profiles.ask("bapp") == (
         "APP_NAME           NJOBS   PEND    RUN   SUSP\n"
-        "fluid                 12      6      3      3\n"
+        "fluid                 13      8      3      2\n"
         "idle                   0      0      0      0\n",
         "",
         0,
@@ -66,7 +69,7 @@ def test_a_profile_at_length(profiles: QueryCluster) -> None:
     assert (err, status) == ("", 0)
     lines = out.splitlines()
     assert lines[1:3] == ["APPLICATION NAME: fluid", " -- Fluid dynamics"]
-    assert lines[lines.index("STATISTICS:") + 2].split() == ["12", "6", "3", "1", "2", "0"]
+    assert lines[lines.index("STATISTICS:") + 2].split() == ["13", "8", "3", "1", "1", "0"]
     begin = lines.index("PARAMETERS:") + 1
     assert lines[begin : begin + 7] == [
         "RERUNNABLE:  no", "MIG:  10 minutes", "RUNTIME:  1.5 minutes", "ENV_VARS:  FRUIT='apple',CAR=''", "", "JOB_CONTROLS:",
