@@ -463,7 +463,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note", "gpus", "gpu_faults")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note", "gpus", "gpu_faults", "cwd")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -487,6 +487,7 @@ class Ended(_message.Message):
     NOTE_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     GPU_FAULTS_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
     status: int
     at: float
     started: float
@@ -510,7 +511,8 @@ class Ended(_message.Message):
     note: str
     gpus: _containers.RepeatedCompositeFieldContainer[GpuUse]
     gpu_faults: _containers.RepeatedCompositeFieldContainer[GpuFault]
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., gpu_faults: _Optional[_Iterable[_Union[GpuFault, _Mapping]]] = ...) -> None: ...
+    cwd: str
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., gpu_faults: _Optional[_Iterable[_Union[GpuFault, _Mapping]]] = ..., cwd: _Optional[str] = ...) -> None: ...
 
 class Gone(_message.Message):
     __slots__ = ("post", "gpu_faults")

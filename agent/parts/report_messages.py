@@ -125,6 +125,9 @@ def ended(entry: Entry, output: str) -> pb.Report:
     told.first_reason = (first.reason if first else "") or ("lease" if end.lease else "")
     told.limit, told.output, told.note = entry.limit, output, end.note
     told.gone, told.post = entry.over, entry.post
+    folder = entry.folder()
+    if entry.text is not None and folder != entry.text.cwd:
+        told.cwd = folder
     return report
 
 

@@ -74,6 +74,8 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
     """What the user should know of a job that ended well."""
     gpus: tuple[GpuUse, ...] = ()
+    cwd: str = ""
+    """The folder that it ran in, where that is not the one of its text (a pattern, or a folder that is not there)."""
     gpu_fault: str = ""
     """Of a bad end: which GPUs of the part broke while it ran, and how."""
 

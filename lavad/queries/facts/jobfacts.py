@@ -58,6 +58,20 @@ def parts_of(job: Job) -> tuple[Part, ...]:
     return job.run.parts if job.run is not None else ()
 
 
+def has_run(job: Job) -> bool:
+    """Whether its processes run, or have run, in this attempt."""
+    run = job.run
+    return run is not None and bool(run.started or (run.verdict is not None and run.verdict.started))
+
+
+def execution_folder(job: Job, text: JobText) -> str:
+    """The folder that it runs in on its first host, or ran in last; "": it has not run."""
+    if job.run is None or not has_run(job):
+        return ""
+    end = job.run.parts[0].end  # of a job that was over before its start was reported
+    return job.run.cwd or (end.cwd if end is not None else "") or text.cwd
+
+
 def cpus_of(part: Part) -> str:
     """The processors that the tasks of a part are bound to: ``0,1 2,3``; "" where they are not."""
     return " ".join(",".join(map(str, bind.cpus)) for bind in part.binds)

@@ -227,9 +227,8 @@ def started(view: View, job: Job, text: JobText) -> str:
         sent = f"[{index}] dispatched {places(view, job)}" if index else f"Dispatched {places(view, job)}"
         return f"{sent}, {WAITS_IN_CHUNK}"
     line = f"[{index}] started {places(view, job)}" if index else f"Started {places(view, job)}"
-    run = job.run
-    if run is not None and (run.started or (run.verdict is not None and run.verdict.started)):
-        cwd = run.cwd or text.cwd
+    if jobfacts.has_run(job):
+        cwd = jobfacts.execution_folder(job, text)
         line += f", Execution Home <{text.home}>" if text.home else ""
         line += f", Execution CWD <{cwd}>" if cwd else ""
     return line + ";"

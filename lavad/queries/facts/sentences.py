@@ -108,7 +108,7 @@ class HistoryFormatter:
         """The start of an attempt that was over before its start was reported."""
         if self.has_started or end is None or not end.started or not end.tasks:
             return []
-        return self._start(end.tasks[0].pid, self.text.cwd)
+        return self._start(end.tasks[0].pid, end.cwd or self.text.cwd)
 
     @tells(ev.JobRequeued)
     def requeued(self, event: ev.JobRequeued) -> list[str]:

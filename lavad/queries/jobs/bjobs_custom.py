@@ -146,7 +146,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("output_dir", 15, v.text("output_dir")),
     ("sub_cwd", 10, v.sub_cwd),
     ("exec_home", 10, v.text("home")),
-    ("exec_cwd", 10, v.of_job(lambda job: job.run.cwd if job.run is not None else "")),
+    ("exec_cwd", 10, v.exec_cwd),
     ("licproject licproj", 20, v.none),
     ("block", 10, v.none),
     ("immediate_orphan_term immtermination", 10, v.yes(v.is_orphan)),

@@ -277,6 +277,11 @@ def sub_cwd(row: Row, unit: str) -> str:
 
 
 @from_text
+def exec_cwd(row: Row, unit: str) -> str:
+    return one_line(jobfacts.execution_folder(row.job, row.text))
+
+
+@from_text
 def image(row: Row, unit: str) -> str:
     return image_of(row.request.cluster, row.spec, row.text.software)
 

@@ -43,6 +43,22 @@ def test_cpu_time_that_only_the_samples_saw_is_told(sampled: float, utime: float
     assert (told.utime, told.stime) == (utime, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("asked", "where", "real", "told"),
+    [
+        ("/a", "/a", "/a", ""),
+        ("/nosuch", "/nosuch", "/tmp", "/tmp"),
+        ("/a/run.%J", "/a/run.7", "/a/run.7", "/a/run.7"),
+    ],
+)
+def test_a_folder_that_is_not_that_of_the_job_is_told_with_its_end(asked: str, where: str, real: str, told: str) -> None:
+    """A job that was over before its start was reported was said to have run in the folder that it could not enter."""
+    entry = _entry(pb.Order(key=7, attempt=1, uid="u"), pb.JobText(cwd=asked))
+    entry.where = OutputPaths(cwd=where)
+    entry.end = _end()._replace(cwd=real)
+    assert ended(entry, "").ended.cwd == told
+
+
 def test_what_only_the_samples_saw_on_other_hosts_counts_as_here() -> None:
     others = [HostEnd("h1", 1.0, 0.5, 0, 2, HostUse(cpu=60.0)), HostEnd("h2", 3.0, 0.0, 0, 2, HostUse(cpu=1.0))]
     assert use_of_job(use_of(_end(), NOT_SEEN), others).cpu == pytest.approx(2.0 + 1.0 + 60.0 + 3.0)
