@@ -319,11 +319,10 @@ def _packed(frame: Mapping[str, object]) -> bytes:
 def _check_text(value: object) -> None:
     """Raises Fail where a word, or a file's name, has bytes that are not UTF-8: the master would take none of the request."""
     if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            shown = value.encode("utf-8", "backslashreplace").decode()
-            raise Fail(f"{shown[:200]}: This holds bytes that are not UTF-8") from None
+        from cli.client.texts import is_text, printable
+
+        if not is_text(value):
+            raise Fail(f"{printable(value)[:200]}: This holds bytes that are not UTF-8")
     elif isinstance(value, dict):
         for item in value.items():
             _check_text(item)

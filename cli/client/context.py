@@ -12,6 +12,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 LONGEST_LINE = 400
 NOTHING = "/dev/null"
+FOLDER_GONE = "The current working directory no longer exists"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,8 +97,10 @@ class Context:
             pass
 
     def path(self, name: str) -> str:
-        """A file name relative to the caller's folder; of a file that this process is to open."""
+        """A file name relative to the caller's folder; of a file that this process is to open. Raises Fail."""
         path = os.path.join(self.cwd, name)
+        if not os.path.isabs(path):
+            raise Fail(FOLDER_GONE)
         if self.of_server and name != NOTHING and os.path.realpath(path).startswith(("/dev/", "/proc/")):
             self.need_own_process()  # /dev/fd/5, or a link to it, is another file in another process
         return path

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused, start
 from cli.client.options import read_command_options, show_help
+from cli.client.texts import one_line
 from cli.jobs import manifests, own
 from cli.jobs.elastic import make_resizable
 from cli.jobs.local import use_images, use_priority_class, use_secrets, written_secrets
@@ -30,7 +31,6 @@ from cli.submit.prepare import Prepared
 from cli.submit.script import Work
 from cli.submit.submission import home_of, not_done, passed_environment, site_of, submission, tell, wait_for
 from cli.submit.submit_options import bsub_table, last_rival, merged, refuse_left_out, with_defaults
-from cli.submit.texts import one_line
 from cli.submit.yaml_text import read_yaml
 from proto.options import SECRETS_FOLDER
 

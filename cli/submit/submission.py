@@ -6,10 +6,10 @@ import os
 import time
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, Fail, Refused
+from cli.client.context import FOLDER_GONE, Context, Fail, Refused
 from cli.client.options import HELP
+from cli.client.texts import is_text, printable
 from cli.submit.submit_options import propagated
-from cli.submit.texts import is_text, printable
 from config.lsfconf import is_yes
 from proto.options import OPTIONS, SECRETS_FOLDER
 
@@ -65,7 +65,7 @@ def home_of(context: Context) -> str:
 def submission(context: Context, work: Work, options: Options, env: dict[str, str], restart_of: int = 0) -> Frame:
     """The ask."""
     if not context.cwd:
-        raise Fail("The current working directory no longer exists")
+        raise Fail(FOLDER_GONE)
     sent = {name: value for name, value in options.items() if name not in NOT_SENT}
     frame: Frame = {
         "ask": "submit",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cli.client.context import Fail
-from cli.submit.texts import is_text, printable
+from cli.client.texts import is_text, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

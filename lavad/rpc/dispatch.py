@@ -56,7 +56,7 @@ _encode = msgspec.json.Encoder().encode
 MAX_USER = 256
 """Bytes of a user's name, which is a key of the store's indexes."""
 
-_LIMIT = re.compile(r"Expected `\w+` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
+_LIMIT = re.compile(r"Expected `(\w+)` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
 _WAITS = (asks.Wait, asks.Changes, asks.Attach, asks.Peek)
 """They wait for jobs, not for the master."""
 _ADD_NOTHING = (asks.Query, asks.Judge, ListTokens, *_WAITS)
@@ -89,10 +89,16 @@ def decoded(frame: bytes) -> asks.Ask:
             raise Refused(f"Bad request: {why}")
         return ask
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        found = _LIMIT.match(str(error))
-        why = f"{found[2] or 'frame'} is too long (at most {found[1]})" if found is not None else str(error)
-        why += _newer(frame)
-        raise Refused(f"Bad request: {why}") from None
+        raise Refused(f"Bad request: {_explained(str(error))}{_newer(frame)}") from None
+
+
+def _explained(error: str) -> str:
+    """What is wrong with a request, in words that its sender knows."""
+    found = _LIMIT.match(error)
+    if found is None:
+        return error
+    kind, most, name = found.groups()
+    return f"{name or 'frame'}: more than {most} values" if kind == "array" else f"{name or 'frame'} is too long (at most {most})"
 
 
 def _newer(frame: bytes) -> str:

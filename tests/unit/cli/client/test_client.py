@@ -59,7 +59,7 @@ def test_lavads_folder_of_its_own_beside_the_run_folder_is_looked_into(caller: C
 )
 def test_a_word_that_is_no_text_is_refused_here(caller: Caller, words: tuple[str, ...]):
     with ScriptedMaster(caller.socket) as master:
-        assert caller.run(*words) == (255, "", "a\\udcffb: This holds bytes that are not UTF-8\n")
+        assert caller.run(*words) == (255, "", "a\\xffb: This holds bytes that are not UTF-8\n")
     assert not master.asks
 
 

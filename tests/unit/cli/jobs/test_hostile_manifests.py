@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cli.client.context import Fail
+from cli.client.texts import one_line
 from cli.jobs.run import jobs_of
-from cli.submit.texts import one_line
 from cli.submit.yaml_text import read_yaml
 
 pytest.importorskip("yaml")

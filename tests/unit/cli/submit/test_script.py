@@ -57,6 +57,14 @@ def test_programs_and_commands_are_no_scripts(tmp_path: Path):
         assert work_of(tmp_path, *words).script == ""
 
 
+def test_a_folder_that_is_gone_has_no_files():
+    """A server of commands said `output: No such file or directory`."""
+    gone = Context(["true"], "", {})
+    with pytest.raises(Fail, match=r"^The current working directory no longer exists$"):
+        find_work(gone, ["true"], True)
+    assert gone.path("/bin/true") == "/bin/true"
+
+
 def test_arguments_reach_a_script(tmp_path: Path):
     write(tmp_path / "plain.sh", '#!/bin/sh -e\n#BSUB -n 2\necho "$1|$2"\n')
     work = work_of(tmp_path, "plain.sh", "a b", "it's")
