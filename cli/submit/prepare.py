@@ -48,6 +48,8 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
         described, command = read_job_file(context, given, bsub_table())
         words = words or ([command] if command else [])
     work = find_work(context, words, is_yes(conf.get("LSB_BSUB_PARSE_SCRIPT", "")), "Zs" in given)
+    if "\r\n" in work.script:
+        context.err("bsub: lines of the script end with CR LF, as in DOS: a shell takes the CR for a part of their last word\n")
     inside: Options = {}
     if work.directives:
         from cli.submit.directives import read_directives

@@ -13,15 +13,27 @@ from config.lsfconf import is_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cli.terminal.x11 import Screen
     from proto.answers import Answer
 
-    Say = Callable[[str], None]
-
 NEWS_SECONDS = 5.0
 """Seconds to wait for the master's word on a job whose exit code is known already."""
+
+
+class Messages:
+    """What an interactive command says of its job beside the job's own output; this one says nothing."""
+
+    silent: float | None = None
+    """Seconds for which the job may wait until ``waits`` is told why; None: it is not."""
+
+    def say(self, line: str) -> None:
+        """A line of bsub's about the job."""
+
+    def starts(self, host: str) -> None:
+        """The job starts there."""
+
+    def waits(self, reason: str) -> None:
+        """The job still waits."""
 
 
 class _Leave(Exception):
@@ -36,12 +48,19 @@ def bsub_converse(
     context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, screen: Screen | None = None
 ) -> int:
     """Stay with the job until it ends, with bsub's messages; its exit code."""
-    say = context.err if "BSUB_QUIET2" not in context.environ else _unsaid
-    return Conversation(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"), screen).stay()
+    messages = _OfBsub(context) if "BSUB_QUIET2" not in context.environ else Messages()
+    return Conversation(context, client, conf, job, pty, messages, screen).stay()
 
 
-def _unsaid(_: str) -> None:
-    """With BSUB_QUIET2 nothing is printed."""
+class _OfBsub(Messages):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def say(self, line: str) -> None:
+        self._context.err(line)
+
+    def starts(self, host: str) -> None:
+        self.say(f"<<Starting on {host}>>\n")
 
 
 class _Late(Exception):
@@ -49,10 +68,7 @@ class _Late(Exception):
 
 
 class Conversation:
-    """One interactive job over all its attempts.
-
-    ``say`` prints a line, ``say_host`` the host on which it starts; ``screen``: where the windows of its programs are shown.
-    """
+    """One interactive job over all its attempts. ``screen``: where the windows of its programs are shown."""
 
     def __init__(
         self,
@@ -61,8 +77,7 @@ class Conversation:
         conf: dict[str, str],
         job: int,
         pty: bool,
-        say: Say,
-        say_host: Say,
+        messages: Messages,
         screen: Screen | None = None,
     ) -> None:
         self._context = context
@@ -71,8 +86,7 @@ class Conversation:
         self._tty = pty and (os.isatty(0) or os.isatty(1))
         own = context.environ.get("LSF_INTERACTIVE_STDERR") or conf.get("LSF_INTERACTIVE_STDERR", "")
         self._apart = is_yes(own)
-        self._say = say
-        self._say_host = say_host
+        self._messages = messages
         self._screen = screen
         self._attempt = 0
 
@@ -80,7 +94,7 @@ class Conversation:
         """Stay with the job until it ends; its exit code."""
         _leave_on_signals()
         try:
-            self._say("<<Waiting for dispatch ...>>\n")
+            self._messages.say("<<Waiting for dispatch ...>>\n")
             return self._run()
         except _Leave as left:
             self._client.change({"ask": "kill", "jobs": {"ids": [str(self._job)]}})
@@ -103,16 +117,33 @@ class Conversation:
         """The endpoint of the next attempt, or how the job ended; None where the master is silent and the exit code is known."""
         _leave_on_signals()
         ask = {"ask": "attach", "job": self._job, "after": self._attempt}
-        if code is None:
-            return self._client.ask(ask, patience=None)
+        if code is not None:
+            return self._ask_for(NEWS_SECONDS, ask, NEWS_SECONDS)
+        if self._messages.silent is not None and not self._attempt:
+            found = self._ask_for(self._messages.silent, ask, None)
+            if found is not None:
+                return found
+            self._messages.waits(self._why_it_waits())
+        return self._client.ask(ask, patience=None)
+
+    def _ask_for(self, seconds: float, ask: dict[str, object], patience: float | None) -> Answer | None:
+        """The answer; None where none has come in so many seconds."""
         signal.signal(signal.SIGALRM, _late)
-        signal.setitimer(signal.ITIMER_REAL, NEWS_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
-            return self._client.ask(ask, patience=NEWS_SECONDS)
+            return self._client.ask(ask, patience=patience)
         except _Late:
             return None
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _why_it_waits(self) -> str:
+        """The key reason, as bjobs -p1 has it; "" where it no longer waits."""
+        options = {"p1": True, "noheader": True}
+        shown = self._client.text_of(
+            {"ask": "query", "command": "bjobs", "options": options, "words": [str(self._job)]}, quiet=True
+        )
+        return " ".join(line.strip() for line in shown.splitlines()[1:]).rstrip(";")
 
     def _join(self, found: Answer) -> int | None:
         from cli.terminal.attach import Attached, connect
@@ -125,7 +156,7 @@ class Conversation:
         if link is None:
             time.sleep(0.2)
             return None
-        self._say_host(str(found["host"]))
+        self._messages.starts(str(found["host"]))
         attached = Attached(self._context, link, self._tty, self._apart, self._screen)
         attached.greet(str(found["token"]))
         try:
@@ -139,7 +170,7 @@ class Conversation:
         if why := found.get("why"):
             self._context.err(f"bsub: {why}\n")
         elif not self._attempt:
-            self._say("<<Terminated while pending>>\n")
+            self._messages.say("<<Terminated while pending>>\n")
             return KILLED_WHILE_PENDING
         return exit_status(str(found["state"]), int(found.get("status") or 0))
 

@@ -6,7 +6,7 @@ from cli.client.client import BASE, Client, read_conf
 from cli.client.context import Fail, Refused
 from cli.submit.script import Work, command_line
 from cli.submit.submission import passed_environment, submission
-from cli.terminal.interactive import Conversation
+from cli.terminal.interactive import Conversation, Messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +28,26 @@ def run_task(context: Context, command: str, words: list[str], wishes: Options, 
             context.err(f"{command}: ls_rtaske() failed on host {host}: Bad host name\nls_rwait(): No remote child\n")
             return 0
         raise Fail(f"{command}: {refusal.text}") from None
-
-    def say_host(host: str) -> None:
-        if verbose:
-            context.err(f"<<Execute {words[0]} on remote host {host}>>\n")
-
-    return Conversation(context, client, conf, int(ok["job"]), mode != "I", _unsaid, say_host).stay()
+    job = int(ok["job"])
+    name = f"{command}: job <{job}>" + (f" for host {wishes['m']}" if wishes.get("m") else "")
+    return Conversation(context, client, conf, job, mode != "I", _OfTask(context, name, words[0] if verbose else "")).stay()
 
 
-def _unsaid(_: str) -> None:
-    """A task prints nothing but its own output."""
+class _OfTask(Messages):
+    """A task prints its own output alone, unless it waits. ``program``: what is said to be executed, "": nothing is."""
+
+    silent = 2.0
+
+    def __init__(self, context: Context, name: str, program: str) -> None:
+        self._context, self._name, self._program = context, name, program
+
+    def starts(self, host: str) -> None:
+        if self._program:
+            self._context.err(f"<<Execute {self._program} on remote host {host}>>\n")
+
+    def waits(self, reason: str) -> None:
+        if reason:
+            self._context.err(f"{self._name} waits: {reason}\n")
 
 
 def chosen_hosts(context: Context, command: str, resreq: str, count: str) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -36,6 +38,23 @@ def test_a_task(cluster: Cluster, tmp_path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("", words, 0)
     done = cluster.run("lsrun -R 'select[mem>99999999]' hostname", ok=False, timeout=20)
     assert (done.stdout, done.stderr, done.returncode) == ("", "lsrun: Not enough host(s) currently eligible\n", 1)
+
+
+def test_a_task_that_waits_says_why(cluster: Cluster) -> None:
+    """It waited without a word for a host that was closed."""
+    cluster.run("badmin hclose -C disk host2")
+    try:
+        words = ["/bin/sh", "-c", "lsrun -m host2 'echo on $LSB_HOSTS'"]
+        with subprocess.Popen(words, env=cluster.environ, stdout=PIPE, stderr=PIPE, text=True) as task:
+            assert task.stderr is not None
+            line = task.stderr.readline()
+            cluster.run("badmin hopen host2")
+            out, rest = task.communicate(timeout=60)
+    finally:
+        cluster.run("badmin hopen host2")
+    job = line.split("<")[1].split(">")[0]
+    assert line == f"lsrun: job <{job}> for host host2 waits: Closed by LSF administrator: 1 host\n"
+    assert (out, rest, task.returncode) == ("on host2\n", "", 0)
 
 
 def test_a_task_on_each_host(cluster: Cluster, tmp_path: Path) -> None:

@@ -111,6 +111,14 @@ def test_env_is_resolved_here(caller: Caller):
     assert "env" not in ask["options"]
 
 
+@pytest.mark.parametrize(("end", "said"), [("\r\n", ["bsub: lines of the script end with CR LF, as in DOS"]), ("\n", [])])
+def test_lines_that_end_as_in_dos_are_said(caller: Caller, end: str, said: list[str]):
+    with ScriptedMaster(caller.socket, SUBMITTED):
+        ran = caller.run("bsub", stdin=end.join(["#BSUB -J a", "true", ""]).encode())
+    assert ran.status == 0
+    assert [line.partition(": a shell")[0] for line in ran.err.splitlines()] == said
+
+
 def test_a_variable_that_is_no_text_is_left_out_and_said(caller: Caller):
     with ScriptedMaster(caller.socket, SUBMITTED) as master:
         ran = caller.run("bsub", "true", BAD="x\udcff", GOOD="grün")
