@@ -13,6 +13,8 @@ from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 from proto.names import NoAnswer
 
+MOST_KNOWN = 256
+
 
 class Peeks:
     """``look_after`` runs a lookup beside the turns, ``poke`` makes a turn when it is over."""
@@ -27,6 +29,9 @@ class Peeks:
     ) -> None:
         self.answers: list[pb.PeekData] = []
         """What the master is to be sent."""
+        self._known: dict[tuple[str, bool], tuple[User, str]] = {}
+        """Who wrote where, by (uid, stderr), of parts that were looked at while they were here: their last output is asked for
+        when they are gone."""
         self._table = table
         self._starter = starter
         self._accounts = accounts
@@ -44,12 +49,19 @@ class Peeks:
         if entry is None or entry.made is None:
             if path:
                 self._look_after(self._later(peek))
+            elif known := self._known.get((peek.uid, peek.stderr)):
+                self._read(peek, *known)
             else:
                 self.answers.append(pb.PeekData(id=peek.id, error="no output is here"))
             return
         if not path:
             path = (entry.where.stderr if peek.stderr else "") or entry.where.stdout
-        self._read(peek, entry.made.user, os.path.join(entry.folder(), path))
+        where = entry.made.user, os.path.join(entry.folder(), path)
+        self._known.pop((peek.uid, peek.stderr), None)
+        self._known[peek.uid, peek.stderr] = where
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._read(peek, *where)
 
     async def _later(self, peek: pb.Peek) -> None:
         """Read a file of a job that is no longer here, once its user has been looked up."""

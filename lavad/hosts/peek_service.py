@@ -135,11 +135,17 @@ class PeekService:
         said = clock()
         while True:
             live = self._cluster.find_job(job.key)
-            async for piece, offset in self._peeks.pieces(self._session(job), question, last):
-                question, last = replace(question, offset=offset), 0
-                yield piece
-                said = clock()
-            if not ask.follow or live is None or live.run is None or live.run.uid != job.run.uid:
+            over = live is None or live.run is None or live.run.uid != job.run.uid
+            try:
+                async for piece, offset in self._peeks.pieces(self._session(job), question, last):
+                    question, last = replace(question, offset=offset), 0
+                    yield piece
+                    said = clock()
+            except NoOutput:
+                if over and ask.follow and not path:
+                    raise NoOutput("The job is over: what it wrote last is in its output file") from None
+                raise
+            if over or not ask.follow:
                 return
             if clock() - said >= QUIET:
                 yield b""
