@@ -79,7 +79,7 @@ class Completion:
 
     def wrote(self, entry: Entry, why: str) -> None:
         """Its report is in the user's file, or ``why`` not."""
-        entry.writing = Writing.FAILED if why else Writing.DONE
+        entry.report_written(why)
         if why:
             log.warning("job %s: its report was not written: %s", outputs.show(entry.key), why)
         if not entry.reported and entry.end is not None:

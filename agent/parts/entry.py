@@ -138,6 +138,7 @@ class Entry:
         "tasks",
         "told",
         "uid",
+        "unwritten",
         "use",
         "user",
         "wake",
@@ -182,8 +183,9 @@ class Entry:
         """The master was told how it ended (or that it was refused)."""
         self.told: pb.Report | None = None
         """How it ended, as the master was told last."""
-        self.dropped = ""
-        """Why it is ended on behalf of the master or of a newer attempt."""
+        self.dropped = self.unwritten = ""
+        """Why it is ended on behalf of the master or of a newer attempt; why its report is not in the user's file
+        (``FILE: reason``)."""
         self.orphan = False
         """It belongs to another store: to be killed and forgotten without a report."""
         self.writing = Writing.NOT_BEGUN
@@ -229,6 +231,10 @@ class Entry:
         else:
             state = _STATES[min(self.part.stage, Stage.RUNNING)]
         return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state.value, pid=self.pid)
+
+    def report_written(self, why: str) -> None:
+        """Its report is in the user's file, or ``why`` not."""
+        self.writing, self.unwritten = Writing.FAILED if why else Writing.DONE, why
 
     def folder(self) -> str:
         """Where it runs. The shepherd enters only the folder asked for or the one to fall back to."""

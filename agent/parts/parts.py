@@ -134,7 +134,7 @@ class Parts:
         if entry.reported and entry.over:
             return
         if status.wrote is not None:
-            entry.writing = Writing.FAILED if status.wrote else Writing.DONE
+            entry.report_written(status.wrote)
         elif entry.writing is Writing.ORDERED:
             entry.writing = Writing.NOT_BEGUN  # ordered from another starter, which may not have done it
         entry.ran_out_of_memory |= status.oom

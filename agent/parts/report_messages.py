@@ -123,7 +123,8 @@ def ended(entry: Entry, output: str) -> pb.Report:
         )
     told.first_rank = first.rank if first else -1
     told.first_reason = (first.reason if first else "") or ("lease" if end.lease else "")
-    told.limit, told.output, told.note = entry.limit, output, end.note
+    told.limit, told.output = entry.limit, output
+    told.note = end.note or (f"its report was not written: {entry.unwritten}" if entry.unwritten else "")
     told.gone, told.post = entry.over, entry.post
     folder = entry.folder()
     if entry.text is not None and folder != entry.text.cwd:

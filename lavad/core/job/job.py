@@ -72,7 +72,7 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     """The most CPUs that it used at a time, and when, in seconds after its start."""
     cpu_peak_after: float = 0.0
     note: str = ""
-    """What the user should know of a job that ended well."""
+    """What the user should know beside how it ended."""
     gpus: tuple[GpuUse, ...] = ()
     cwd: str = ""
     """The folder that it ran in, where that is not the one of its text (a pattern, or a folder that is not there)."""

@@ -33,6 +33,15 @@ def test_copies_back_that_fail_are_told_in_the_output(cluster: Cluster, tmp_path
     assert (tmp_path / "two").read_text() == "one\n"
 
 
+@pytest.mark.parametrize(("command", "state"), [("true", "DONE"), ("exit 3", "EXIT")])
+def test_a_report_for_which_the_disk_has_no_room_is_told_elsewhere(cluster: Cluster, command: str, state: str) -> None:
+    job = cluster.submit(f"-o /dev/full '{command}'")
+    assert cluster.wait_end(job) == [state]
+    said = "its report was not written: /dev/full: No space left on device"
+    assert said in cluster.run(f"bjobs -UF -a {job}").stdout
+    assert said in cluster.run(f"lava why {job}").stdout.replace("Its", "its")
+
+
 def test_input_is_as_it_was(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"bytes \xff\n")
     job = cluster.submit("-H -is in -o out cat", cwd=tmp_path)

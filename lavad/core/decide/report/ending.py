@@ -259,7 +259,7 @@ def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | Non
     reason, why = _cause(verdict, killed, run, end)
     state = _state_of(verdict, reason, rule)
     if not why and killed is None:
-        why = verdict.note if state is JobState.DONE else why_given_up(job, run)
+        why = (state is not JobState.DONE and why_given_up(job, run)) or verdict.note
     wanted = reason is TermReason.NONE and not verdict.lost and rule.requeue.wants(exit_code(verdict.status))
     if wanted and killed is None and job.requeues and rule.is_used_up(job.requeues):
         why = "; ".join(filter(None, (why, "it was requeued as often as it may be")))

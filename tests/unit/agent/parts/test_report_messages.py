@@ -59,6 +59,14 @@ def test_a_folder_that_is_not_that_of_the_job_is_told_with_its_end(asked: str, w
     assert ended(entry, "").ended.cwd == told
 
 
+@pytest.mark.parametrize(("why", "note"), [("", ""), ("/o: No space left", "its report was not written: /o: No space left")])
+def test_a_report_that_was_not_written_is_told_with_the_end(why: str, note: str) -> None:
+    entry = _entry(pb.Order(key=7, attempt=1, uid="u"))
+    entry.end = _end()
+    entry.report_written(why)
+    assert ended(entry, "").ended.note == note
+
+
 def test_what_only_the_samples_saw_on_other_hosts_counts_as_here() -> None:
     others = [HostEnd("h1", 1.0, 0.5, 0, 2, HostUse(cpu=60.0)), HostEnd("h2", 3.0, 0.0, 0, 2, HostUse(cpu=1.0))]
     assert use_of_job(use_of(_end(), NOT_SEEN), others).cpu == pytest.approx(2.0 + 1.0 + 60.0 + 3.0)
