@@ -210,7 +210,7 @@ def find_format(request: Request, options: Options, default: str, *own: str) -> 
 
 
 def refuse_json_with(options: Options, other: str) -> None:
-    """JSON has no header that could be left out, and no lines that could be wrapped or not; raises Refused."""
+    """JSON has no header that could be left out, and is of rows of fields alone; raises Refused."""
     if "json" in options and other in options:
         raise Refused(f"{options.command}: -json and -{other} cannot be used together")
 

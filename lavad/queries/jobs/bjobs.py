@@ -21,11 +21,15 @@ from lavad.queries.frame.request import Options, Request, Shown, as_is, err, lea
 from lavad.queries.jobs import bjobs_counts, bjobs_custom, bjobs_filters, bjobs_long, bjobs_rows
 from lavad.store.asked import Find
 
+_NO_JSON = ("noheader", "l", "UF", "A", "aps", "prio", "sum", "psum", "pei", "script", "env")
+"""What shows something else than rows of fields."""
 _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
 
 def show(request: Request) -> Iterator[Shown]:
     options = request.options()
+    for other in _NO_JSON:
+        columns.refuse_json_with(options, other)
     given = take_format(request, options)
     if options.any("script", "env"):
         yield from _show_submitted(request, options, bjobs_filters.read_ids(request.words))
@@ -130,7 +134,6 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     form.level = pend_level(options, view.params.lsb_bjobs_pendreason_level)
     form.factor = jobfacts.asked_cpu_factor(request, options)
     if options.any("l", "UF"):
-        columns.refuse_json_with(options, "UF")
         form.show = bjobs_long.show
         return form
     for name, shown in (
@@ -145,7 +148,6 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.lsb_bjobs_format):
         if given is None and default.strip() and not options.any("w", "W", "WL", "WP", "WF"):
             given = default
-    columns.refuse_json_with(options, "noheader")
     if given is not None or options.any("json", "hms", "o"):
         form.custom = columns.parse("bjobs", bjobs_custom.DEFAULT if given is None else given, bjobs_custom.FIELDS)
         form.json = "json" in options

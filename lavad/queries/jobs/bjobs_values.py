@@ -273,7 +273,7 @@ def usage(name: str) -> Value:
 
 @from_text
 def sub_cwd(row: Row, unit: str) -> str:
-    return paragraphs.short_path(row.text.cwd, row.text.home)
+    return one_line(paragraphs.short_path(row.text.cwd, row.text.home))
 
 
 @from_text

@@ -193,10 +193,12 @@ def _memory_of_host(request: Request, job: Job, code: int) -> list[str]:
 
 
 def _killer(request: Request, job: Job) -> list[str]:
-    """Who asked for its end, when, and why (-C)."""
+    """Who asked for its end, when, and why (-C); what was asked before it was requeued is of the past."""
     asked: list[tuple[float, str, str]] = []
     for event in _events(request, job):
-        if isinstance(event, ev.SignalRequested) and event.pending.kind is SignalKind.KILL and event.pending.by:
+        if isinstance(event, (ev.JobRequeued, ev.JobRevived)):
+            asked = []
+        elif isinstance(event, ev.SignalRequested) and event.pending.kind is SignalKind.KILL and event.pending.by:
             asked.append((event.at, event.pending.by, event.pending.said))
         elif isinstance(event, (ev.JobFinished, ev.ElementsKilled)) and event.by:
             asked.append((event.at, event.by, ""))

@@ -37,6 +37,7 @@ def record(row: QueueRow, deep: bool = False) -> str:
             "\n",
             *_members(row),
             *_actions(conf),
+            *_comment(row),
             *_controls(conf),
             "\n",
         ]
@@ -127,6 +128,13 @@ def _actions(conf: QueueConfig) -> Iterator[str]:
             text = line.text(getattr(conf, parameter.field))
             if text:
                 yield f"{line.title}:  {text}\n"
+
+
+def _comment(row: QueueRow) -> Iterator[str]:
+    """What an administrator said who opened, closed, activated or inactivated it last (``badmin qclose -C``)."""
+    comment = row.view.cluster.queue_state(row.conf.name).comment
+    if comment:
+        yield f"ADMIN ACTION COMMENT: {comment}\n"
 
 
 def _controls(conf: QueueConfig) -> Iterator[str]:

@@ -213,6 +213,10 @@ def test_what_was_done_to_a_queue() -> None:
     text = " ".join(c.ask("badmin", "qhist")[0].split())
     assert text.startswith("Fri Nov 20 11:33:50: Queue <fair> inactivated by user or administrator <ann> ")
     assert c.ask("badmin", "qhist", "normal") == ("", "No matching event found\n", 0)
+    assert ["ADMIN ACTION COMMENT: why" in c.ask("bqueues", queue, l=True)[0].splitlines() for queue in ("fair", "normal")] == [
+        True,
+        False,
+    ]
 
 
 def test_no_host_is_an_exception() -> None:

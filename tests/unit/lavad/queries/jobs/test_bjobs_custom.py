@@ -193,10 +193,12 @@ def test_json_without_a_format_has_the_default_columns() -> None:
     assert list(record) == ["JOBID", "USER", "STAT", "QUEUE", "FROM_HOST", "EXEC_HOST", "JOB_NAME", "SUBMIT_TIME"]
 
 
-def test_json_and_noheader_exclude_each_other() -> None:
-    assert two().ask("bjobs", json=True, noheader=True)[1:] == (
-        "bjobs: -json and -noheader cannot be used together\n", 255,
-    )  # fmt: skip
+@pytest.mark.parametrize("other", ["noheader", "l", "UF", "A", "aps", "prio", "sum", "psum", "pei", "script", "env"])
+def test_json_is_of_rows_of_fields_alone(other: str) -> None:
+    """A program that asked for JSON was given a listing."""
+    said = f"bjobs: -json and -{other} cannot be used together\n"
+    options: dict[str, Any] = {"json": True, other: True}
+    assert two().ask("bjobs", "1", **options) == ("", said, 255)
 
 
 def test_roddy_gives_the_format_behind_other_options() -> None:

@@ -1,4 +1,4 @@
-"""The folder that a job ran in, where it could not enter the one that it was to run in (``-cwd /nosuch``)."""
+"""The folders of a job as bjobs shows them, also where it ran in another than it was to (``-cwd /nosuch``)."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ def test_of_a_job_that_waits() -> None:
 
 def test_in_its_history() -> None:
     assert "Execution CWD </tmp>" in over_at_once("/tmp").ask("bhist", "7", l=True)[0].replace("\n" + 21 * " ", "")
+
+
+def test_a_folder_whose_name_has_a_line_break_is_one_line() -> None:
+    c = QueryCluster()
+    c.submit(7, text={"cwd": "/data/new\nline"})
+    assert c.ask("bjobs", "7", o="sub_cwd", noheader=True)[0] == "/data/new;line\n"

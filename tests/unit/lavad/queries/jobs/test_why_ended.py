@@ -186,6 +186,17 @@ def test_a_job_that_was_killed_before_it_started() -> None:
     assert "  Killed by alice at Fri Nov 20 11:33:56\n" in out
 
 
+def test_who_killed_an_earlier_attempt_is_of_the_past() -> None:
+    """A job that was killed, requeued and killed by somebody else was said to be killed by the first."""
+    c = QueryCluster()
+    c.submit(1)
+    waiting = c.cluster.jobs.rows[1]
+    c.finish(1, status=9, reason=TermReason.TERM_OWNER, by="alice")
+    c.feed(ev.JobRevived(at=at("11:34:10"), key=1, job=waiting))
+    c.finish(1, "11:34:20", status=9, reason=TermReason.TERM_ADMIN, by="openlava")
+    assert [line for line in story(c).splitlines() if "Killed by" in line] == ["  Killed by openlava at Fri Nov 20 11:34:20"]
+
+
 def test_nobody_reads_of_jobs_that_bjobs_does_not_show() -> None:
     c = QueryCluster(secure_job_info_level=4)
     c.submit(1)
