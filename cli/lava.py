@@ -14,6 +14,7 @@ from cli.local.up import Wanted, down, up
 from config.lsfconf import find_envdir
 from proto.commands import LOCAL, SUBCOMMANDS, Subcommand
 from proto.standard_files import with_standard_files
+from proto.version import PRODUCT
 
 _HERE = tuple(row.name for row in SUBCOMMANDS.values() if row.module == LOCAL)
 _ASKS_NO_CLUSTER = ("explain",)
@@ -42,6 +43,7 @@ def _port(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """The options of up, down, env, status and certs; the other subcommands read theirs themselves."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
+    lava.add_argument("-V", "--version", action="version", version=PRODUCT)
     commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | run | why | …")
     for name in _HERE:
         command = commands.add_parser(name, help=SUBCOMMANDS[name].help)

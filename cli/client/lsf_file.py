@@ -32,7 +32,7 @@ def send(context: Context, options: Options, jobs: list[str], kinds: str = "", s
     """
     name = options.get("f")
     if isinstance(name, str):
-        options["f"] = _packed(context, name, _wanted(jobs, kinds), stdin)
+        options["f"] = _packed(context, name, _wanted(jobs, kinds), stdin, kinds != ANY)
 
 
 def _wanted(words: list[str], kinds: str) -> Callable[[bytes], bool]:
@@ -51,16 +51,20 @@ def _wanted(words: list[str], kinds: str) -> Callable[[bytes], bool]:
     return test
 
 
-def _packed(context: Context, name: str, wanted: Callable[[bytes], bool], stdin: bool) -> str:
+def _packed(context: Context, name: str, wanted: Callable[[bytes], bool], stdin: bool, of_records: bool) -> str:
+    """``of_records``: a file that has lines, and none that is a record, is another one than was meant."""
     import base64
     import zlib
 
     deflate = zlib.compressobj(6)
     pieces: list[bytes] = []
     size = 0
+    foreign = False
     try:
         with open(context.stdin if stdin and name == STDIN else context.path(name), "rb", closefd=name != STDIN) as file:
             for line in lines(name, file):
+                if of_records and not line.startswith((b"#", b"\n")):
+                    of_records = foreign = line[:1] != b'"'
                 if not wanted(line):
                     continue
                 pieces.append(deflate.compress(line))
@@ -69,6 +73,8 @@ def _packed(context: Context, name: str, wanted: Callable[[bytes], bool], stdin:
                     raise Fail(f"{name}: too long to be shown at once; name jobs, or split it")
     except (OSError, ValueError) as error:
         raise Fail(f"{name}: {getattr(error, 'strerror', None) or 'Bad file name'}") from None
+    if foreign:
+        raise Fail(f"{name}: no line of it is a record of lsb.events or lsb.acct")
     return base64.b64encode(b"".join(pieces) + deflate.flush()).decode()
 
 

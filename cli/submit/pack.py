@@ -29,6 +29,8 @@ def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) ->
     context.need_own_process()
     table = bsub_table()
     lines = pack_lines(context, name, table)
+    if not lines:
+        raise not_done(context, Fail(f"{name}: there is no job in it"), "bsub", "Job not submitted.")
     conf = read_conf(context)
     esubs = esub_folder(context, conf)
     waiting: list[Line] = []

@@ -251,7 +251,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "file",
-        "No such file|not a text|not executable|File exists|Is a directory|Unable to|no JSON|no YAML|no XML|"
+        "No such file|not a text|no line of it is|not executable|File exists|Is a directory|Unable to|no JSON|no YAML|no XML|"
         "a value is not of the kind|"
         "no document type|begins with JobDefinition|"
         "<…>|a job file is one|job files need|it is one line of text|not a task log|a quote is not closed|"

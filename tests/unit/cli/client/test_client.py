@@ -54,7 +54,7 @@ def test_lavads_folder_of_its_own_beside_the_run_folder_is_looked_into(caller: C
         ("bjobs", "-J", "a\udcffb"),
         ("bkill", "-J", "a\udcffb", "0"),
         ("bhist", "-q", "a\udcffb"),
-        ("bacct", "-f", "lsf.conf", "a\udcffb"),
+        ("bacct", "-f", "/dev/null", "a\udcffb"),
     ],
 )
 def test_a_word_that_is_no_text_is_refused_here(caller: Caller, words: tuple[str, ...]):

@@ -88,10 +88,10 @@ def test_help_of_small_subcommands_does_nothing_else(
 @pytest.mark.parametrize(
     ("words", "code", "first"),
     [
-        (["help"], 0, "usage: lava [-h] up | "),
+        (["help"], 0, "usage: lava [-h] [-V] up | "),
         (["help", "why"], 255, "Usage: lava why "),
         (["help", "up"], 0, "usage: lava up [-h] "),
-        (["help", "nothing"], 255, "usage: lava [-h] up | "),
+        (["help", "nothing"], 255, "usage: lava [-h] [-V] up | "),
     ],
 )
 def test_help_is_a_word_too(words: list[str], code: int, first: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -49,6 +49,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         lsf_file.send(Context([], str(tmp_path)), {"f": "nosuch"}, [])
 
 
+@pytest.mark.parametrize(
+    ("text", "foreign"), [("root:x:0\nann:x:1\n", True), ('old\n"JOB_NEW" 1\nx\n', False), ("", False), ("#80\n\n", False)]
+)
+def test_a_file_without_any_record_is_another_than_was_meant(tmp_path: Path, text: str, foreign: bool) -> None:
+    """bacct printed sums of nothing, and bhist that no job matches."""
+    (tmp_path / "log").write_text(text)
+    said = ""
+    try:
+        lsf_file.send(Context([], str(tmp_path)), {"f": "log"}, [])
+    except Fail as fail:
+        said = fail.text
+    assert said == ("log: no line of it is a record of lsb.events or lsb.acct" if foreign else "")
+
+
 def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     os.truncate(tmp_path / "log", lsf_file.LONGEST + 1)

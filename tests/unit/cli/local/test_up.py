@@ -13,6 +13,7 @@ from cli.local.up import Wanted, copy_conf, up, without_effect
 from cli.web import address_of, find_cluster
 from config import lsfconf
 from config.read.load import load
+from proto.version import PRODUCT
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -90,6 +91,12 @@ def test_a_wrong_configuration_is_told_with_its_line_where_it_has_one(tmp_path: 
     (folder.conf / "lsb.users").mkdir()
     with pytest.raises(CannotUp, match=r"/lsb\.users: cannot be read"):
         up(folder, Wanted())
+
+
+@pytest.mark.parametrize("word", ["-V", "--version"])
+def test_the_version_is_shown_as_by_all_commands(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
+    assert capsys.readouterr() == (PRODUCT + "\n", "")
 
 
 def test_a_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

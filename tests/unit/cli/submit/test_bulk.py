@@ -73,6 +73,12 @@ def test_a_pack_is_one_ask_and_each_line_is_told_in_its_place(caller: Caller) ->
     ]
 
 
+@pytest.mark.parametrize("text", ["", "\n# none\n"])
+def test_a_pack_without_a_job_says_so(caller: Caller, text: str) -> None:
+    ran, asked = pack(caller, text)
+    assert (ran.status, ran.err, asked) == (255, "pack: there is no job in it. Job not submitted.\n", [])
+
+
 def test_a_pack_takes_no_command(caller: Caller) -> None:
     (caller.folder / "pack").write_text("a\n")
     ran = caller.run("bsub", "-pack", "pack", "sleep", "1", stdin=b"")
