@@ -146,8 +146,13 @@ class PartResources:
             self._network.start(root)
 
     def may_start(self) -> bool:
-        """Whether the processes may start; the user of an interactive part must be there first."""
+        """Whether the processes may start; the user of an interactive part must be there first.
+
+        What ranks on other hosts write, and how they end, is heard then, too: else the part could be over before.
+        """
         self.waits_for_user = self.terminal is not None and not self.terminal.wait_for_user()
+        if self.terminal and self.gang:
+            self.gang.pause_output(self.waits_for_user)
         return not self.waits_for_user
 
     def surroundings(self) -> Surroundings:

@@ -51,6 +51,22 @@ def test_files_take_the_place_of_streams(cluster: Cluster, tmp_path: Path) -> No
     assert (ranks.stdout.splitlines()[1:], (tmp_path / "ranks").read_text()) == (["rank"] * 2, "rank\n" * 2)
 
 
+def test_ranks_that_fail_at_once_on_another_host_are_heard(cluster: Cluster, tmp_path: Path) -> None:
+    """They were over before bsub had come, and nobody saw what they had said."""
+    command = f"echo wrong >&2; touch {tmp_path}/over.$PMI_RANK; exit 3"
+    words = ["bsub", "-a", "mpi", "-n", "4", "-R", "span[ptile=2]", "-I", command]
+    with subprocess.Popen(words, env=cluster.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as bsub:
+        assert bsub.stderr is not None
+        assert bsub.stderr.readline() == "<<Waiting for dispatch ...>>\n"
+        bsub.send_signal(signal.SIGSTOP)
+        wait_until(lambda: any(tmp_path.glob("over.*")), 30)
+        bsub.send_signal(signal.SIGCONT)
+        _, said = bsub.communicate(timeout=60)
+    assert bsub.returncode == 3
+    assert said.startswith("<<Starting on host")
+    assert "wrong" in said.splitlines()
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_shell_at_a_terminal(cluster: Cluster, host: str, tmp_path: Path) -> None:
     with Screen(f"bsub -Is -m {host} bash --norc -i", cluster.environ, tmp_path) as screen:
