@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+if len(sys.argv) < 3:
+    sys.exit("usage: orbit.py RESULT STEPS [PAUSE]")
 result, steps = sys.argv[1], int(sys.argv[2])
 pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 chance = random.Random(7)

@@ -10,6 +10,8 @@ import time
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
+if len(sys.argv) < 3:
+    sys.exit("usage: ring.py RESULT STEPS [PAUSE]")
 result, steps = sys.argv[1], int(sys.argv[2])
 pause = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size

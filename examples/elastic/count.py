@@ -37,6 +37,8 @@ def saved_step(path: Path) -> int:
 
 def main() -> int:
     """Rounds until told to stop."""
+    if len(sys.argv) != 2 or "LAVA_DISCOVER_HOSTS" not in os.environ:
+        sys.exit("usage, as a job that may grow: bsub -ar -n 2,4 python3 count.py FILE")
     log = Path(sys.argv[1])
     checkpoint, stop = log.with_suffix(".checkpoint"), log.with_suffix(".stop")
     while not stop.exists():

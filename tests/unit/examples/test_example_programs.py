@@ -33,6 +33,19 @@ def python(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.parametrize(
+    "program",
+    ["checkpoint_any/orbit.py", "checkpoint_any/ring.py", "checkpoint_any/words.sh", "elastic/count.py", "matmul/check.py"],
+)
+def test_one_that_is_given_too_little_says_what_it_needs(program: str, tmp_path: Path) -> None:
+    path = EXAMPLES / program
+    done = subprocess.run(
+        [path] if path.suffix == ".sh" else [sys.executable, path], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert (done.stdout, len(done.stderr.splitlines()), done.stderr[:5]) == ("", 1, "usage")
+
+
 def test_greeting_in_python(tmp_path: Path) -> None:
     """All ranks greet rank 0."""
     expected = (EXAMPLES / "greeting" / "expected-4.txt").read_text()
