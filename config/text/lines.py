@@ -18,6 +18,7 @@ DEEPEST = 16
 
 # `# if you like` is a plain comment: a directive has no blank after its `#`, and its own form behind it.
 _TIME = r"(?=\s+[!(\s]*time\b)"
+_BARE_INCLUDE = re.compile(r"#INCLUDE\s+[^\s\"]+")
 _DIRECTIVE = re.compile(rf"#(if{_TIME}|elif{_TIME}|else(?=\s*$)|endif(?=\s*$)|include(?=\s+\"))(.*)", re.IGNORECASE)
 
 
@@ -71,6 +72,8 @@ def _read(text: str, file: str, root: str, reading: Reading, stack: tuple[str, .
         if directive:
             lines += _included(directive.group(2), place, root, reading, stack)
             continue
+        if _BARE_INCLUDE.fullmatch(line):
+            reading.problems.warn(place, "#INCLUDE: without double quotes around the path this line is a comment")
         line = _without_comment(line).rstrip(BLANKS)
         start = start if parts else number
         if line.endswith("\\"):

@@ -121,6 +121,14 @@ def test_what_cannot_be_included(line: str, words: str, tmp_path: Path) -> None:
     assert (problem.line, problem.fatal, words in problem.text) == (2, True, True)
 
 
+@pytest.mark.parametrize(("line", "said"), [("#INCLUDE /site/queues", 1), ("#INCLUDE our hosts", 0), ("#include queues", 0)])
+def test_an_include_whose_quotes_were_forgotten_is_warned_of(line: str, said: int, tmp_path: Path) -> None:
+    """The file was passed over without a word."""
+    (tmp_path / "lsb.queues").write_text(f"{line}\nBegin Queue\nQUEUE_NAME = a\nEnd Queue\n")
+    problems = load(str(tmp_path)).problems
+    assert [(one.line, one.fatal, one.text.partition(":")[0]) for one in problems] == [(1, False, "#INCLUDE")] * said
+
+
 WILD = (
     "\ufeff# a file from the wild\r\n"
     "BEGIN queue   # upper and lower\r\n"
