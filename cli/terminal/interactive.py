@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 NEWS_SECONDS = 5.0
 """Seconds to wait for the master's word on a job whose exit code is known already."""
+AGAIN_SECONDS = 1.0
+"""Seconds after a signal from which on another one is a wish of its own."""
+_ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Messages:
@@ -176,11 +179,20 @@ class Conversation:
 
 
 def _leave_on_signals() -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for number in _ENDS:
         signal.signal(number, _leave)
 
 
 def _leave(number: int, _: object) -> None:
+    """The job is killed before the command ends. ``timeout`` signals twice at once; who asks once more does not wait for that."""
+    begun = time.monotonic()
+
+    def again(number: int, _: object) -> None:
+        if time.monotonic() - begun > AGAIN_SECONDS:
+            os._exit(128 + number)
+
+    for one in _ENDS:
+        signal.signal(one, again)
     raise _Leave(number)
 
 

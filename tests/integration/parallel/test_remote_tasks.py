@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 from subprocess import PIPE
@@ -55,6 +56,23 @@ def test_a_task_that_waits_says_why(cluster: Cluster) -> None:
     job = line.split("<")[1].split(">")[0]
     assert line == f"lsrun: job <{job}> for host host2 waits: Closed by LSF administrator: 1 host\n"
     assert (out, rest, task.returncode) == ("on host2\n", "", 0)
+
+
+def test_a_task_that_waits_and_is_ended_by_two_signals_leaves_nothing(cluster: Cluster) -> None:
+    """As a terminal that closes and ``timeout`` send them: the second one was an internal error, and the job could stay."""
+    ends = (signal.SIGTERM, signal.SIGHUP)
+    cluster.run("badmin hclose -C disk host2")
+    try:
+        with subprocess.Popen(["lsrun", "-m", "host2", "true"], env=cluster.environ, stderr=PIPE, text=True) as task:
+            assert task.stderr is not None
+            line = task.stderr.readline()
+            for one in ends:
+                task.send_signal(one)
+            rest = task.communicate(timeout=60)[1]
+    finally:
+        cluster.run("badmin hopen host2")
+    assert (rest, task.returncode - 128 in ends) == ("", True)
+    assert cluster.wait_end(line.split("<")[1].split(">")[0]) == ["EXIT"]
 
 
 def test_a_task_on_each_host(cluster: Cluster, tmp_path: Path) -> None:
