@@ -209,10 +209,11 @@ def find_format(request: Request, options: Options, default: str, *own: str) -> 
     return (given or default) if is_asked else None
 
 
-def refuse_json_with(options: Options, other: str) -> None:
-    """JSON has no header that could be left out, and is of rows of fields alone; raises Refused."""
-    if "json" in options and other in options:
-        raise Refused(f"{options.command}: -json and -{other} cannot be used together")
+def refuse_json_with(options: Options, *others: str) -> None:
+    """JSON has no header that could be left out, and is of rows of fields alone, as ``others`` are not; raises Refused."""
+    for other in ("noheader", *others) if "json" in options else ():
+        if other in options:
+            raise Refused(f"{options.command}: -json and -{other} cannot be used together")
 
 
 def show_rows(

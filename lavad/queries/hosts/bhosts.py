@@ -17,6 +17,7 @@ WIDE = "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USU
 
 def show(request: Request) -> Iterator[Shown]:
     options = request.options()
+    columns.refuse_json_with(options, "l", "s", "sl", "e", "gpu")
     if options.any("s", "sl"):
         yield from _show_shared(request, "noheader" not in options)
         return
@@ -41,7 +42,6 @@ def show(request: Request) -> Iterator[Shown]:
     elif "l" in options:
         yield from bhosts_long.show(request, names, "aff" in options)
     elif given := columns.find_format(request, options, DEFAULT, "w"):
-        columns.refuse_json_with(options, "noheader")
         rows = [HostRow(request, name) for name in names]
         yield from columns.show_rows(options, "HOSTS", FIELDS, given, rows)
     else:

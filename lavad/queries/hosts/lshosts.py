@@ -25,6 +25,7 @@ _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
 def show(request: Request) -> Iterator[Shown]:
     """A line, or a record with -l, for each host."""
     options = request.options()
+    columns.refuse_json_with(options, "s", "sl", "T", "gpu")
     if options.any("s", "sl"):
         yield from _shared(request)
         return
@@ -37,7 +38,6 @@ def show(request: Request) -> Iterator[Shown]:
         return
     given = columns.find_format(request, options, DEFAULT, "l", "w")
     if given is not None:
-        columns.refuse_json_with(options, "noheader")
         yield from columns.show_rows(options, "HOSTS", columns.row_fields(table(request)), given, list(names))
         return
     if "l" in options:

@@ -23,6 +23,7 @@ _ALIASES = {"cpu": "r1m", "login": "ls", "idle": "it", "swap": "swp"}
 def show(request: Request) -> Iterator[Shown]:
     """lsload: a line for each host."""
     options = request.options()
+    columns.refuse_json_with(options, "s", "gpu", "gpuload")
     if "s" in options:
         yield out("No dynamic shared resources defined \n")
         return
@@ -36,7 +37,6 @@ def show(request: Request) -> Iterator[Shown]:
         return
     given = columns.find_format(request, options, DEFAULT, "l", "w", "I", "N", "E")
     if given is not None:
-        columns.refuse_json_with(options, "noheader")
         yield from columns.show_rows(
             options, "HOSTS", columns.row_fields([*table(request, options), *gpuload.fields(request, names)]), given, list(names)
         )

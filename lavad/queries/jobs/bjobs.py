@@ -21,15 +21,14 @@ from lavad.queries.frame.request import Options, Request, Shown, as_is, err, lea
 from lavad.queries.jobs import bjobs_counts, bjobs_custom, bjobs_filters, bjobs_long, bjobs_rows
 from lavad.store.asked import Find
 
-_NO_JSON = ("noheader", "l", "UF", "A", "aps", "prio", "sum", "psum", "pei", "script", "env")
+_NO_JSON = ("l", "UF", "A", "aps", "prio", "sum", "psum", "pei", "script", "env")
 """What shows something else than rows of fields."""
 _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
 
 def show(request: Request) -> Iterator[Shown]:
     options = request.options()
-    for other in _NO_JSON:
-        columns.refuse_json_with(options, other)
+    columns.refuse_json_with(options, *_NO_JSON)
     given = take_format(request, options)
     if options.any("script", "env"):
         yield from _show_submitted(request, options, bjobs_filters.read_ids(request.words))

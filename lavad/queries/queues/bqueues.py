@@ -22,6 +22,7 @@ WIDE = "QUEUE_NAME     PRIO      STATUS      MAX  JL/U JL/P JL/H NJOBS  PEND  RU
 
 def show(request: Request) -> Iterator[Shown]:
     options = request.options()
+    columns.refuse_json_with(options, "l", "r")
     queues = _queues(request, options.text("m"), options.text("u"))
     rows = [QueueRow(request.view, conf, request.now) for conf in queues]
     if not rows:
@@ -31,7 +32,6 @@ def show(request: Request) -> Iterator[Shown]:
         for at, row in enumerate(rows):
             yield out(("-" * 79 + "\n\n" if at else "\n") + bqueues_long.record(row, "r" in options))
     elif given is not None:
-        columns.refuse_json_with(options, "noheader")
         yield from columns.show_rows(options, "QUEUES", FIELDS, given, rows)
     else:
         if "noheader" not in options:

@@ -41,6 +41,7 @@ class UserRow(msgspec.Struct, frozen=True):
 def show(request: Request) -> Iterator[Shown]:
     """A line for each user or group."""
     options = request.options()
+    columns.refuse_json_with(options)
     book = LimitBook(request.cluster.conf)
     rows = [_row(request, book, name) for name in _names(request)]
     given = columns.find_format(request, options, DEFAULT, "w")

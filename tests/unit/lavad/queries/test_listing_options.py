@@ -179,6 +179,23 @@ def test_fields_and_json_of_load_and_hosts() -> None:
     assert c.ask("lshosts", json=True, noheader=True)[2] == 255
 
 
+@pytest.mark.parametrize(
+    ("command", "others"),
+    [
+        ("bhosts", "noheader l s e gpu"),
+        ("bqueues", "noheader l r"),
+        ("busers", "noheader"),
+        ("lshosts", "noheader s T gpu"),
+        ("lsload", "noheader s gpu gpuload"),
+    ],
+)
+def test_json_is_of_rows_of_fields_alone(command: str, others: str) -> None:
+    for other in others.split():
+        options: dict[str, Any] = {"json": True, other: True}
+        said = f"{command}: -json and -{other} cannot be used together\n"
+        assert QueryCluster().ask(command, **options) == ("", said, 255)
+
+
 def test_daemons_are_left_to_the_service_manager() -> None:
     c = QueryCluster()
     assert c.ask("badmin", "hrestart", "ol2", caller=ALICE)[1:] == (
