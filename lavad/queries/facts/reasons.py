@@ -5,7 +5,6 @@ Rule: the codes are those that the scheduler reports; nothing is computed here.
 
 from __future__ import annotations
 
-from lavad.core.events import JobSuspended
 from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import job_of
@@ -128,10 +127,7 @@ def suspended(view: View, job: Job) -> list[str]:
     """The suspend reasons of a suspended job, each with its newline."""
     if job.state not in SUSPENDED:
         return []
-    last = None
-    for _, event in view.reader.events_of(job_of(job.key)):
-        if isinstance(event, JobSuspended) and event.key == job.key:
-            last = event
+    last = view.last_suspension(job)
     if last is not None and last.why:
         return [f" {last.why};\n"]
     if job.state is JobState.SSUSP:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import Event
+from lavad.core.events import Event, JobSuspended
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
@@ -111,6 +111,7 @@ class View:
         self.checked = checked
         """Called before each piece that is shown; what it raises ends the query."""
         self._specs: dict[int, Spec] = {}
+        self._suspended: dict[int, dict[int, JobSuspended]] = {}
 
     @cached_property
     def reader(self) -> Reader:
@@ -182,6 +183,14 @@ class View:
             return True
         array = self.cluster.arrays.rows.get(job_of(key))
         return array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
+
+    def last_suspension(self, job: Job) -> JobSuspended | None:
+        """The event that suspended a job last. The history of an array is read once for all of its elements."""
+        number = job_of(job.key)
+        if number not in self._suspended:
+            events = self.reader.events_of(number)
+            self._suspended[number] = {event.key: event for _, event in events if isinstance(event, JobSuspended)}
+        return self._suspended[number].get(job.key)
 
     def load_specs(self, jobs: Iterable[Job | Array | Mark]) -> None:
         """Read the specs of finished jobs in one go."""

@@ -242,8 +242,9 @@ class _Report:
         return _summed([job for page in self.jobs() for job in page], self._times)
 
     def summary(self, sums: Sums) -> str:
-        cpu = tuple(self.factor * value for value in sums.cpu) if self.test is None else sums.cpu
-        wait, turn, run, hog, expansion = sums.wait, sums.turnaround, sums.run, sums.hog, sums.expansion
+        factor = self.factor if self.test is None else 1.0
+        cpu, hog = (tuple(factor * value for value in values) for values in (sums.cpu, sums.hog))
+        wait, turn, run, expansion = sums.wait, sums.turnaround, sums.run, sums.expansion
         text = (
             "\nSUMMARY:      ( time unit: second ) \n"
             f" Total number of done jobs: {sums.done:>7}      Total number of exited jobs: {sums.exited:>5}\n"

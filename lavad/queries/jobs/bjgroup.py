@@ -9,6 +9,7 @@ from lavad.core.job.groups import limited_by, lineage, read_path
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
+from lavad.queries.facts import jobfacts
 from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 
@@ -56,12 +57,14 @@ def _owned(name: str, owners: dict[str, str], user: str) -> bool:
     return user in ("", "all") or owners.get(name, user) == user
 
 
-def _live(request: Request) -> dict[int, Counter[str]]:
-    """Spec number to its jobs, and touched elements, by column."""
+def _live(request: Request, slots: bool) -> dict[int, Counter[str]]:
+    """Spec number to its jobs, and touched elements, or their slots, by column."""
     found: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    specs = request.cluster.specs.rows
     for job in request.cluster.jobs.rows.values():
         kind = "RUN" if job.run is not None and job.state is not JobState.WAIT else "PEND"
-        found[job.spec]["SUSP" if job.state in STOPPED else kind] += 1
+        count = jobfacts.slots_of(job, specs[job.spec]) if slots else 1
+        found[job.spec]["SUSP" if job.state in STOPPED else kind] += count
     return found
 
 
@@ -83,11 +86,10 @@ def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
     def add(spec: Spec, kind: str, count: int) -> None:
         for path in lineage(spec.group) if spec.group else ():
             counts = found.setdefault(path, Counter())
-            number = count * (spec.slots if slots else 1)
-            counts[kind] += number
-            counts["NJOBS"] += number
+            counts[kind] += count
+            counts["NJOBS"] += count
 
-    for number, kinds in _live(request).items():
+    for number, kinds in _live(request, slots).items():
         for kind, count in kinds.items():
             add(cluster.specs.rows[number], kind, count)
     for array in cluster.arrays.rows.values():
@@ -95,9 +97,9 @@ def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
         if spec.group:
             pairs = (len(array.pending), len(array.held), array.done, array.exited)
             for kind, count in zip(("PEND", "SUSP", "DONE", "EXITED"), pairs, strict=True):
-                add(spec, kind, count)
+                add(spec, kind, count * (spec.slots if slots else 1))
     for number, states in _ended(request).items():
         spec = view.spec_numbered(number)
         for state, count in states.items():
-            add(spec, "DONE" if state is JobState.DONE else "EXITED", count)
+            add(spec, "DONE" if state is JobState.DONE else "EXITED", count * (spec.slots if slots else 1))
     return found

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
 from lavad.queries.facts import jobfacts, reasons
-from lavad.queries.facts.jobset import Wanted
+from lavad.queries.facts.jobset import UNFINISHED, Wanted, elements
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Options, Request, Shown, err, leave, out
+from lavad.queries.jobs import bjobs_filters
 from lavad.queries.jobs.bjobs_rows import Form
 
 _ARRAY_HEADER = "JOBID    ARRAY_SPEC  OWNER   NJOBS PEND DONE  RUN EXIT SSUSP USUSP PSUSP"
@@ -22,11 +24,14 @@ _COUNTED = {JobState.UNKWN: "RUN", JobState.ZOMBI: "RUN", JobState.WAIT: "PEND"}
 def show_arrays(request: Request, options: Options, wanted: Wanted) -> Iterator[Shown]:
     """-A: the arrays of the caller, or the ones that are named."""
     arrays = list(_arrays(request, wanted))
+    if options.any("Jd", "hostfile"):
+        fitting = {job.key for job in bjobs_filters.by_text(request, options, map(_as_job, arrays))}
+        arrays = [array for array in arrays if array.job in fitting]
     missing = [str(job) for job in wanted.ids or () if job not in {array.job for array in arrays}]
     if arrays and "noheader" not in options:
         yield out(_ARRAY_HEADER + "\n")
     for array in arrays:
-        yield out(_row(request, array))
+        yield out(_row(request, array, "w" in options))
     for word in missing:
         yield err(f"Job <{word}> is not found")
     if missing and not arrays:
@@ -46,12 +51,22 @@ def _arrays(request: Request, wanted: Wanted) -> Iterator[Array]:
     for array in sorted(arrays, key=lambda array: -array.job):
         spec = view.spec(array)
         mine = wanted.users is None or spec.user in wanted.users
-        if mine and (wanted.spec_test is None or wanted.spec_test(array.spec)) and _named(wanted, array):
+        if mine and (wanted.spec_test is None or wanted.spec_test(array.spec)) and _fits(request, wanted, array):
             yield array
 
 
-def _named(wanted: Wanted, array: Array) -> bool:
-    return wanted.job_test is None or wanted.job_test(Job(key=array.job, spec=0, name=array.name, submitted=0.0))
+def _as_job(array: Array) -> Job:
+    """What an array is as a whole, whatever becomes of its elements."""
+    return Job(key=array.job, spec=array.spec, name=array.name, submitted=array.submitted, state=JobState.DONE)
+
+
+def _fits(request: Request, wanted: Wanted, array: Array) -> bool:
+    """Whether the array, or an element of it that has not ended, passes the test of jobs."""
+    if wanted.job_test is None:
+        return True
+    cluster = request.cluster
+    touched = (cluster.jobs.rows[key] for key in cluster.elements.get(array.job, ()))
+    return any(map(wanted.job_test, chain((_as_job(array),), touched, elements(array, UNFINISHED, None))))
 
 
 def _ended(request: Request, wanted: Wanted) -> Iterator[Array]:
@@ -78,13 +93,15 @@ def counts(request: Request, array: Array) -> Counter[str]:
     return found
 
 
-def _row(request: Request, array: Array) -> str:
+def _row(request: Request, array: Array, wide: bool) -> str:
     found = counts(request, array)
     numbers = [found[name] for name in _ORDER]
     owner = request.view.spec(array).user
     widths = (4, 4, 4, 4, 5, 5, 5)
     cells = " ".join(f"{number:>{width}}" for number, width in zip(numbers, widths, strict=True))
-    return f"{array.job:<7}  {array.spec_text or array.name:<8.8} {owner:>8.8}   {len(array.indices):>5} {cells}\n"
+    name = array.spec_text or array.name
+    lead = f"{array.job:<7}  {name:<8} {owner:>8}" if wide else f"{array.job:<7}  {name:<8.8} {owner:>8.8}"
+    return f"{lead}   {len(array.indices):>5} {cells}\n"
 
 
 _COLUMNS = (

@@ -195,3 +195,24 @@ def test_messages_of_the_newest_job_of_a_name() -> None:
     assert out.startswith("Messages posted to jobID 2\n")
     assert "MESSAGE: of 2\n" in out
     assert c.ask("bread", J="day")[1:] == ("Job <day> is not found\n", 255)
+
+
+def test_hog_factors_are_of_normalized_cpu_time(tmp_path: Path) -> None:
+    """Whether the database sums or the options need a test of each job."""
+    c = QueryCluster()
+    c.submit(1, "11:30:00", group="/g")
+    c.start(1, "11:30:00")
+    c.finish(1, "11:30:10", utime=2.0, stime=0.0)
+    with stored(c, tmp_path) as store:
+        for out, _, _ in (store.ask("bacct", N="3"), store.ask("bacct", N="3", g="/g")):
+            assert "Total CPU time consumed:       6.0" in out
+            assert "Average hog factor of a job:  0.60" in out
+
+
+def test_slots_of_the_jobs_of_a_group() -> None:
+    """Those that a job has, which may be more than it asked for at least."""
+    c = QueryCluster()
+    for job in (1, 2):
+        c.submit(job, group="/g", slots=2, max_slots=4)
+    c.start(1, hosts="ol2:2 ol1:2")
+    assert c.ask("bjgroup", N=True)[0].splitlines()[1].split()[:4] == ["/g", "6", "2", "4"]

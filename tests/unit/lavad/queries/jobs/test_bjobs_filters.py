@@ -201,6 +201,34 @@ def test_array_summary_of_live_and_finished_arrays() -> None:
     assert c.ask("bjobs", A=True, u="nobody")[1:] == ("No job array found\n", 0)
 
 
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"m": "ol2"}, "5"),
+        ({"rusage": "mem"}, "6"),
+        ({"pi": True}, "7"),
+        ({"pe": True}, "6"),
+        ({"Jd": "night*"}, "7"),
+        ({"J": "no*"}, "7 6"),
+    ],
+)
+def test_arrays_of_which_a_job_is_what_the_options_ask_for(options: dict[str, Any], wanted: str) -> None:
+    c = QueryCluster()
+    c.submit(5, name="ran", indices="1")
+    c.start(element(5, 1))
+    c.submit(6, name="notes", indices="1-2", resreq="rusage[mem=10]")
+    c.submit(7, name="nodes", indices="1-2", held=True, text={"description": "night run"})
+    rows = c.ask("bjobs", A=True, noheader=True, **options)[0].splitlines()
+    assert [row.split()[0] for row in rows] == wanted.split()
+
+
+def test_the_whole_name_of_an_array() -> None:
+    c = QueryCluster()
+    c.submit(5, name="a_long_name", indices="1-40:2", limit=3, user="firstnamelastname")
+    row = c.ask("bjobs", A=True, w=True, u="all", noheader=True)[0].split()
+    assert row[:4] == ["5", "a_long_name[1-40:2]%3", "firstnamelastname", "20"]
+
+
 def test_sum_counts_slots() -> None:
     c = mixed()
     c.submit(20, slots=4, max_slots=4)

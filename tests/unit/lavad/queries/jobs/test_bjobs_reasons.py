@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from lavad.core import events as ev
 from lavad.core.lang.gpureq import merge, parse
 from lavad.core.lang.ranges import Ranges
@@ -126,6 +128,25 @@ def test_suspend_reasons() -> None:
     c.feed(ev.JobSuspended(at=at("11:34:04"), key=1, state=JobState.SSUSP, why=why))
     assert after_row(c, s=True) == f" {why};\n"
     assert f" SUSPENDING REASONS:\n {why};\n" in c.ask("bjobs", l=True)[0]
+
+
+def test_the_history_of_an_array_is_read_once_for_all_its_suspended_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    c = QueryCluster()
+    c.submit(5, name="a", indices="1-3")
+    for index, by in ((1, "alice"), (2, "openlava"), (3, "alice")):
+        c.start(element(5, index))
+        c.feed(ev.JobSuspended(at=at("11:34:00"), key=element(5, index), by=by))
+    read: list[int] = []
+    events_of = c.store.events_of
+
+    def noted(job: int) -> list[tuple[int, ev.Event]]:
+        read.append(job)
+        return events_of(job)
+
+    monkeypatch.setattr(c.store, "events_of", noted)
+    why = c.ask("bjobs", s=True, noheader=True)[0].splitlines()[1::2]
+    assert why == [f" The job was suspended by {who};" for who in ("user", "LSF admin or root", "user")]
+    assert read == [5]
 
 
 def test_a_long_record_shows_every_rank_and_the_sums() -> None:
