@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from lavad.core import events as ev
 from lavad.core.lang.ids import index_of, job_of
@@ -124,22 +125,19 @@ class Times:
         self.seconds = dict.fromkeys(COLUMNS, 0)
         self.end = now
         self.dispatched = 0.0
-        state: JobState | None = None
-        since = now
+        spans: list[tuple[float, JobState]] = []
         for at, to in moves(events):
-            self._add(state, since, at)
-            state, since = to, at
+            # what was done to it between its end and the report of that
+            while len(spans) > 1 and spans[-1][0] > at:
+                spans.pop()
+            spans.append((at, to))
             if to is JobState.RUN and not self.dispatched:
                 self.dispatched = at
-        if state is None or state not in FINAL:
-            self._add(state, since, now)
-        else:
-            self.end = since
-
-    def _add(self, state: JobState | None, since: float, until: float) -> None:
-        if state is None or state in FINAL:
-            return
-        self.seconds[_COLUMN.get(state, state.name)] += max(int(until) - int(since), 0)
+        if spans and spans[-1][1] in FINAL:
+            self.end = spans[-1][0]
+        for (since, state), (until, _) in pairwise([*spans, (self.end, JobState.DONE)]):
+            if state not in FINAL:
+                self.seconds[_COLUMN.get(state, state.name)] += max(int(until) - int(since), 0)
 
     @property
     def total(self) -> int:

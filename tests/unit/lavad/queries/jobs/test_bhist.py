@@ -117,3 +117,15 @@ def test_a_host_that_is_lost_and_back_says_nothing_of_a_job_that_was_over_by_the
         (row,) = (line for line in c.ask("bhist", "1")[0].splitlines() if line.startswith("1 "))
         *_, unkwn, total = map(int, row.split()[3:])
         assert (unkwn, total) == (unknown, int(at(ended) - at("11:33:00")))
+
+
+def test_what_was_done_to_a_job_that_was_over_by_then_takes_none_of_its_time() -> None:
+    """bstop and bresume, while its host could not report the end."""
+    c = QueryCluster()
+    c.submit(1, clock="11:33:00")
+    c.start(1, "11:34:00")
+    c.feed(ev.JobSuspended(at=at("11:36:00"), key=1, by="alice"), ev.JobResumed(at=at("11:37:00"), key=1))
+    c.feed(ev.JobSuspended(at=at("11:40:00"), key=1, by="alice"), ev.JobResumed(at=at("11:41:00"), key=1))
+    c.feed(ev.JobFinished(at=at("11:50:00"), key=1, state=JobState.DONE, ended=at("11:38:00")))
+    (row,) = (line for line in c.ask("bhist", "1")[0].splitlines() if line.startswith("1 "))
+    assert list(map(int, row.split()[-7:])) == [60, 0, 180, 60, 0, 0, 300]
