@@ -10,10 +10,10 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import FINAL, SUSPENDED, WAITING, JobState
-from lavad.core.plan.volatile import TaskUsage
+from lavad.core.plan.volatile import PartUsage, TaskUsage
 from lavad.core.site.rights import may_control
 from lavad.queries.facts import jobfacts, reasons, visibility
-from lavad.queries.facts.history import History, Times
+from lavad.queries.facts.history import History, Times, time_of
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.facts.sentences import HistoryFormatter
 from lavad.queries.frame.request import Request
@@ -69,9 +69,9 @@ def read(request: Request) -> records.Job:
         user_group=spec.user_group,
         from_host=spec.from_host,
         mem_limit=spec.limits.mem,
-        parts=[_part(view, job, part) for part in jobfacts.parts_of(job)],
+        parts=[_part(view, part, usage.parts.get(part.host)) for part in jobfacts.parts_of(job)],
         reasons=_reasons(view, job),
-        story=[records.Told(at=event.at, text=line) for event in history for line in formatter.sentences(event)],
+        story=[records.Told(at=time_of(event), text=line) for event in history for line in formatter.sentences(event)],
         seconds={name: spent for name, spent in Times(history, request.now).seconds.items() if spent},
         cpu_time=usage.cpu,
         max_mem=usage.max_mem,
@@ -90,10 +90,9 @@ def _reasons(view: View, job: Job) -> list[str]:
     return [words for line in lines if (words := line.strip().rstrip(";"))]
 
 
-def _part(view: View, job: Job, part: Part) -> records.JobPart:
+def _part(view: View, part: Part, usage: PartUsage | None) -> records.JobPart:
     host = view.cluster.hosts.rows.get(part.host)
     known = {gpu.uuid: str(gpu.index) for gpu in host.facts.gpus} if host is not None else {}
-    usage = view.soft.usage.get(job.key, {}).get(part.host) if job.outcome is None else None
     end = part.end
     return records.JobPart(
         host=part.host,

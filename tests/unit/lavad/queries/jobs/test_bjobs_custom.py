@@ -372,3 +372,17 @@ def test_gpus_of_hosts_and_users() -> None:
     assert c.ask("bhosts", "ol2", o=fields, noheader=True)[0] == "2|1|0|1|1|8|1\n"
     fields = "user ngpus ngpus_shared ngpus_excl ngpus_shared_jexcl delimiter='|'"
     assert c.ask("busers", LSB_BUSERS_FORMAT=fields)[0].splitlines()[1] == "alice|1|1|0|1"
+
+
+def test_the_time_in_which_a_job_could_have_started_and_that_in_which_it_could_not() -> None:
+    c = QueryCluster()
+    c.submit(1, "11:30:00")
+    c.submit(2, "11:31:00", held=True)
+    c.submit(3, "11:32:00")
+    c.start(3, "11:33:00")
+    out = c.ask("bjobs", o="jobid pendstate pend_time ependtime ipendtime", noheader=True)[0]
+    assert sorted(map(str.split, out.splitlines())) == [
+        ["1", "EPEND", "600", "600", "-"],
+        ["2", "IPEND", "540", "-", "540"],
+        ["3", "NOTPEND", "60", "60", "-"],
+    ]

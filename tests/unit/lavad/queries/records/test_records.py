@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from lavad.core import events as ev
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.cpus import Binding
-from lavad.core.plan.volatile import GpuState
+from lavad.core.lang.states import JobState
+from lavad.core.plan.volatile import GpuState, PartUsage
 from lavad.core.site.pend_reason import PendReason
 from tests.support.worlds.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
 
@@ -139,3 +141,23 @@ def test_use_says_from_when_on_jobs_are_kept_and_what_each_wasted(monkeypatch: p
     assert sum(row["jobs"] for row in of_steps) == sum(row["jobs"] for row in parts["rows"]) > 0
     assert "a number from 0 to 62" in refused(world, "use", steps="63")
     assert ask(world, "use", caller=ALICE, **{"from": str(at("11:20:00"))})["kept_since"] is None
+
+
+def test_the_story_of_a_job_has_its_end_when_it_ended() -> None:
+    """As bhist and its row have it, where the master heard of it late."""
+    world = QueryCluster()
+    world.submit(1)
+    world.start(1, "11:34:00")
+    world.feed(ev.JobFinished(at=at("11:55:00"), key=1, state=JobState.DONE, ended=at("11:36:00")))
+    found = ask(world, "job", "1")
+    assert found["story"][-1]["at"] == found["row"]["ended"] == at("11:36:00")
+
+
+def test_what_an_earlier_attempt_used_on_a_host_is_not_shown_as_use_of_this_one() -> None:
+    world = QueryCluster()
+    world.submit(1)
+    world.start(1)
+    for attempt, cpu in ((0, 0.0), (1, 7.0)):
+        world.soft.usage[1] = {"ol2": PartUsage(key=1, attempt=attempt, at=at("11:35:00"), cpu=7.0)}
+        found = ask(world, "job", "1")
+        assert (found["cpu_time"], found["parts"][0]["cpu"]) == (cpu, cpu)
