@@ -19,6 +19,7 @@ from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.lsb.write import (
+    HOLD,
     Field,
     OfClass,
     asked_hosts,
@@ -180,9 +181,10 @@ def _job_new(lines: Lines, event: ev.JobSubmitted) -> str:
         spec.run_host or spec.cpu_host, 1.0, text.umask, spec.queue, spec.resreq, spec.from_host, text.cwd,
         checkpoint.folder if checkpoint is not None else "", text.input, text.output, text.error, text.home,
         f"{int(event.at)}.{job_of(event.key)}", len(hosts), *hosts, depend, "", name, text.command, 0, text.pre_exec,
-        text.mail_user, spec.project, 0, spec.max_slots, "", text.login_shell, "", spec.user_group, "", 0, 0, "", "", "",
-        spec.priority, spec.reservation, spec.group, spec.service_class, "", text.warn_action, text.warn_before or -1, -1,
-        "", 0, spec.app, text.post_exec, -1, spec.requeue, spec.resize_command, text.description,
+        text.mail_user, spec.project, 0, spec.max_slots, "", text.login_shell, "", spec.user_group, "",
+        HOLD if event.held else 0, 0, "", "", "", spec.priority, spec.reservation, spec.group, spec.service_class, "",
+        text.warn_action, text.warn_before or -1, -1, "", 0, spec.app, text.post_exec, -1, spec.requeue, spec.resize_command,
+        text.description,
     ]  # fmt: skip
     return record("JOB_NEW", event.at, fields)
 
@@ -239,7 +241,7 @@ def _job_finished(lines: Lines, event: ev.JobFinished) -> str:
     end = event.end or (job.run.verdict if job is not None and job.run is not None else None)
     lines.account(job)
     line = killed_waiting(event.key, event.at, event.by, uid_of(event.by)) if event.by else ""
-    line += job_status(event.key, event.at, int(event.state), 0, end, event.status, exit_info(event.reason))
+    line += job_status(event.key, event.at, int(event.state), 0, end, event.status, exit_info(event.reason), event.ended)
     if event.state is JobState.DONE:
         line += job_status(event.key, event.at, int(JobState.DONE) | _DONE_POST)
     return line

@@ -16,7 +16,7 @@ from lavad.core.job.message import Message
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import FINAL, JobState, SignalKind, TermReason
-from lavad.lsb.write import REASON_OF
+from lavad.lsb.write import HOLD, REASON_OF
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
 _RUSAGE = 19
@@ -89,8 +89,8 @@ def _limits(fields: Fields) -> Limits:
     return Limits(**{name: value for name, value in zip(names, values, strict=False) if name and value >= 0})
 
 
-def job_new(fields: Fields) -> tuple[int, float, Spec, JobText, str]:
-    """The fields of JOB_NEW after its time: (job, submission time, spec, text, name or array spec)."""
+def job_new(fields: Fields) -> tuple[int, float, Spec, JobText, str, bool]:
+    """The fields of JOB_NEW after its time: (job, submission time, spec, text, name or array spec, whether it is held)."""
     job = fields.number()
     fields.skip(2)
     slots, submitted, begin, deadline = fields.number(), fields.number(), fields.number(), fields.number()
@@ -111,6 +111,8 @@ def job_new(fields: Fields) -> tuple[int, float, Spec, JobText, str]:
     pre_exec, mail, project = fields.text(), fields.text(), fields.text()
     fields.skip(1)
     most = fields.number()
+    fields.skip(5)
+    held = fields.left() > 0 and bool(fields.number() & HOLD)
     spec = Spec(
         user=user, queue=queue, slots=max(slots, 1), max_slots=max(most, slots, 1), project=project, resreq=resreq,
         hosts=tuple(asked), limits=limits, run_host=run_host, begin=begin, deadline=deadline, dependency=dependency,
@@ -119,7 +121,7 @@ def job_new(fields: Fields) -> tuple[int, float, Spec, JobText, str]:
     text = JobText(
         command=command, cwd=cwd, home=home, input=files[0], output=files[1], error=files[2], mail_user=mail, pre_exec=pre_exec
     )
-    return job, float(submitted), spec, text, name or command
+    return job, float(submitted), spec, text, name or command, held
 
 
 def _job_start(at: float, fields: Fields, runs: Runs) -> Iterator[ev.Event]:
@@ -145,7 +147,7 @@ def _job_execute(at: float, fields: Fields, runs: Runs) -> Iterator[ev.Event]:
 
 
 def _job_status(at: float, fields: Fields, runs: Runs) -> Iterator[ev.Event]:
-    job, bits, reason, _, cpu, _ = (
+    job, bits, reason, _, cpu, over = (
         fields.number(), fields.number(), fields.number(), fields.number(), fields.real(), fields.number(),
     )  # fmt: skip
     end = End(at=at, utime=cpu)
@@ -160,7 +162,8 @@ def _job_status(at: float, fields: Fields, runs: Runs) -> Iterator[ev.Event]:
         return
     state = JobState(bits)
     if state in FINAL:
-        yield ev.JobFinished(at=at, key=key, state=state, status=status, reason=REASON_OF.get(info, TermReason.NONE), end=end)
+        why, ended = REASON_OF.get(info, TermReason.NONE), float(over) if 0 < over < at else 0.0
+        yield ev.JobFinished(at=at, key=key, state=state, status=status, reason=why, end=end, ended=ended)
     elif state in (JobState.USUSP, JobState.SSUSP):
         yield ev.JobSuspended(at=at, key=key, state=state)
     elif state is JobState.RUN:

@@ -29,6 +29,8 @@ Field = str | int | float | None
 _RUSAGE = 19
 _EXCLUSIVE, _RERUNNABLE, _DEPEND, _JOB_NAME, _RES_REQ = 0x40, 0x4000, 0x8000, 0x1, 0x40000
 _QUEUE, _OUT_FILE, _ERR_FILE, _IN_FILE, _CHKPNT = 0x2, 0x10, 0x20, 0x8, 0x400
+HOLD = 0x1
+"""Bit of options2 in JOB_NEW: submitted to be held (bsub -H)."""
 _EXIT_INFO = {
     TermReason.TERM_PREEMPT: 1, TermReason.TERM_WINDOW: 2, TermReason.TERM_LOAD: 3, TermReason.TERM_OTHER: 4,
     TermReason.TERM_RUNLIMIT: 5, TermReason.TERM_DEADLINE: 6, TermReason.TERM_PROCESSLIMIT: 7,
@@ -106,13 +108,15 @@ def limits_of(limits: Limits) -> list[Field]:
     return [-1 if value is None else value for value in values]
 
 
-def job_status(key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0) -> str:
-    """JOB_STATUS; with the end's usage where there is one."""
+def job_status(
+    key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0, over: float = 0.0
+) -> str:
+    """JOB_STATUS; with the end's usage where there is one. ``over``: when it ended, if that was before ``at``."""
     when = int(at)
     # its fields in one text: two for each job that ends
     told = "0.000000 0 0"
     if end is not None:
-        told = f"{end.utime + end.stime:.6f} {when} 1 {end.utime:.6f} {end.stime:.6f} {end.max_mem} {_UNKNOWN}"
+        told = f"{end.utime + end.stime:.6f} {int(over) or when} 1 {end.utime:.6f} {end.stime:.6f} {end.max_mem} {_UNKNOWN}"
     about = f"{job_of(key)} {state} {reason:d} 0 {told} 0 {status} {index_of(key)} {why} 0"
     return f'"JOB_STATUS" "{VERSION}" {when} {about}\n'
 

@@ -20,7 +20,7 @@ from lavad.core.job.job import Array, Attempt, Job, Outcome, Part
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of, key_of
-from lavad.core.lang.job_names import ArrayError, ArraySpec, parse_job_name
+from lavad.core.lang.job_names import ArrayError, ArraySpec, Wildcard, parse_job_name
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import FINAL, JobState
 from lavad.lsb.read import KINDS, Fields, Runs, job_finish, job_new
@@ -84,8 +84,8 @@ class FileLog:
         fields.skip(1)
         at = float(fields.number())
         if fields.kind == "JOB_NEW":
-            job, submitted, spec, text, name = job_new(fields)
-            self._submitted(job, submitted, self._number(spec), name)
+            job, submitted, spec, text, name, held = job_new(fields)
+            self._submitted(job, submitted, self._number(spec), name, held)
             self._texts[job] = text
         elif fields.kind == "JOB_FINISH":
             found, spec, text = job_finish(fields, at)
@@ -107,7 +107,7 @@ class FileLog:
         if isinstance(event, ev.JobEvent):
             self._of_job.setdefault(job_of(event.key), []).append(row)
 
-    def _submitted(self, job: int, at: float, spec: int, name: str) -> None:
+    def _submitted(self, job: int, at: float, spec: int, name: str, held: bool) -> None:
         try:
             found = parse_job_name(name, 1 << 30)
         except ArrayError:
@@ -118,7 +118,7 @@ class FileLog:
             key = key_of(job, index)
             shown = f"{found.name}[{index}]" if isinstance(found, ArraySpec) and index else name
             self.jobs[key] = Job(key=key, spec=spec, name=shown, submitted=at, since=at)
-        self._keep(ev.JobSubmitted(at=at, key=job, spec=spec, name=name, indices=indices))
+        self._keep(ev.JobSubmitted(at=at, key=job, spec=spec, name=name, held=held, indices=indices))
 
     def _tell(self) -> None:
         """Bring each job to the state that its events lead to; a job that has a line of lsb.acct alone is complete."""
@@ -212,12 +212,14 @@ class FileLog:
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         """The finished jobs asked for."""
-        yield sorted((job for job in self.finished_jobs(Find()) if self._fits(job, asked)), key=lambda job: job.key)
+        names = [Wildcard(name) for name in asked.names]
+        found = [job for job in self.finished_jobs(Find()) if self._fits(job, asked) and _is_named(job, names)]
+        yield sorted(found, key=lambda job: (job_of(job.key), index_of(job.key)))
 
     def _fits(self, job: Job, asked: Asked) -> bool:
         spec = self._specs[job.spec]
         hosts = {part.host for part in job.run.parts} if job.run is not None else set()
-        named = ((asked.users, spec.user), (asked.queues, spec.queue), (asked.projects, spec.project), (asked.names, job.name))
+        named = ((asked.users, spec.user), (asked.queues, spec.queue), (asked.projects, spec.project))
         dispatched = job.run.dispatched if job.run is not None else 0.0
         times = ((asked.completed, job.since), (asked.submitted, job.submitted), (asked.dispatched, dispatched))
         return (
@@ -241,6 +243,12 @@ class FileLog:
         return [row for row in self._events if ev.kind_of(type(row[1])) in wanted and start <= row[1].at < end]
 
 
+def _is_named(job: Job, names: Sequence[Wildcard]) -> bool:
+    """Whether a job has one of these names, or is an element of an array that has; there are no names: any job."""
+    array = job.name.partition("[")[0]
+    return not names or any(name.fits(job.name) or (bool(index_of(job.key)) and name.fits(array)) for name in names)
+
+
 def _led(job: Job, events: Sequence[ev.Event]) -> Job:
     state, since, run, outcome = job.state, job.since, job.run, job.outcome
     for at, to in moves(events):
@@ -255,7 +263,7 @@ def _led(job: Job, events: Sequence[ev.Event]) -> Job:
         elif isinstance(event, (ev.JobRequeued, ev.JobRevived)):
             outcome = None
         elif isinstance(event, ev.JobFinished):
-            outcome = Outcome(at=event.at, status=event.status, reason=event.reason)
+            outcome = Outcome(at=ev.over_at(event), status=event.status, reason=event.reason)
             if run is not None:
                 ended = [replace(part, end=event.end if not at else None) for at, part in enumerate(run.parts)]
                 run = replace(run, verdict=event.end, parts=tuple(ended))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.job.job import PendingSignal
+from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.lsb.lines import ACCOUNTS, EVENTS, Earlier, lines_of
 from lavad.store.read import Reader
@@ -62,6 +62,12 @@ def grown() -> QueryCluster:
     c.submit(5, name="arr", indices="1-2")
     c.start(element(5, 2))
     c.finish(element(5, 2), "11:34:00")
+    c.submit(6, "11:34:00", name="held", held=True)
+    c.feed(ev.JobReleased(at=at("11:36:00"), key=6, by="alice"))
+    c.submit(7, name="late")
+    c.start(7, "11:34:00")
+    ended = End(at=at("11:36:00"), started=at("11:34:00"), utime=1.0)
+    c.feed(ev.JobFinished(at=at("11:37:30"), key=7, state=JobState.DONE, end=ended, ended=ended.at))
     c.feed(ev.HostSwitched(at=at("11:38:00"), host="ol1", closed=True, by="openlava", comment="disk"))
     return c
 
@@ -96,6 +102,7 @@ def store(tmp_path: Path) -> Iterator[tuple[Stored, str, str]]:
         (["1"], {}),
         (["2"], {"l": True}),
         (["5"], {}),
+        (["6", "7"], {}),
         ([], {"d": True, "u": "all"}),
         ([], {"q": "night", "a": True}),
         ([], {"J": "two", "a": True}),
@@ -113,7 +120,7 @@ def test_history_from_the_file_is_that_of_the_store(
 
 def test_accounting_from_the_file_is_that_of_the_store(store: tuple[Stored, str, str]) -> None:
     found, _, accounts = store
-    for options in ({}, {"u": "all"}, {"e": True}, {"m": "ol1"}, {"b": True}):
+    for options in ({}, {"u": "all"}, {"e": True}, {"m": "ol1"}, {"b": True}, {"J": "t*"}, {"J": "arr"}):
         assert found.ask("bacct", f=packed(accounts), **options) == found.ask("bacct", **options), options
     assert "TERM_OWNER: job killed by owner" in found.ask("bacct", "1", l=True, f=packed(accounts))[0]
 
