@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from lavad.core import events as ev
 from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import FINAL, JobState
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, err
@@ -28,35 +29,52 @@ _LEADS_TO: dict[type[ev.Event], JobState] = {
 """Events that lead to one state, whatever they say."""
 _OF_EACH = (ev.JobModified, ev.JobSwitched, ev.MessagePosted)
 """A command about a whole array has one for the array, and one for each element that has a record of its own."""
+FEW = 64
+"""Elements of an event that are noted one by one."""
 
 
 class History:
     """The events of one job id, by array element."""
 
     def __init__(self, events: Iterable[tuple[int, ev.Event]]) -> None:
-        self.common: list[tuple[int, ev.Event]] = []
-        self.own: dict[int, list[tuple[int, ev.Event]]] = {}
+        self._whole: list[tuple[int, ev.Event]] = []
+        """Of the job, or the array."""
+        self._wide: list[tuple[int, ev.Event]] = []
+        """Of these, what may concern any element."""
+        self._own: dict[int, list[tuple[int, ev.Event]]] = {}
         for number, event in events:
             if not isinstance(event, ev.JobEvent):
                 continue
             index = index_of(event.key)
-            if index:
-                self.own.setdefault(index, []).append((number, event))
-            else:
-                self.common.append((number, event))
+            about = (index,) if index else _few(event)
+            for one in about:
+                self._own.setdefault(one, []).append((number, event))
+            if not index:
+                self._whole.append((number, event))
+            if not about:
+                self._wide.append((number, event))
 
     def of(self, key: int) -> list[ev.Event]:
         """The events that concern one job or element, in order."""
         index = index_of(key)
         if not index:
-            return _without_news_of_the_past([event for _, event in self.common])
-        mine = [(number, event) for number, event in self.common if _concerns(event, index)]
-        own = self.own.get(index)
+            return _without_news_of_the_past([event for _, event in self._whole])
+        mine = [(number, event) for number, event in self._wide if _concerns(event, index)]
+        own = self._own.get(index)
         if own:
             told = {(type(event), event.at) for _, event in own if isinstance(event, _OF_EACH)}
             mine = [row for row in mine if (type(row[1]), row[1].at) not in told]
             mine = sorted([*mine, *own], key=lambda row: row[0])
         return _without_news_of_the_past([event for _, event in mine])
+
+
+def _few(event: ev.JobEvent) -> Ranges:
+    """The elements that an event of an array is about, where these are few: a user may end each by a command of its own, and what
+    is asked of every element must not grow with the others.
+    """
+    if isinstance(event, (ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled)) and len(event.elements) <= FEW:
+        return event.elements
+    return EMPTY
 
 
 def _without_news_of_the_past(events: Sequence[ev.Event]) -> list[ev.Event]:

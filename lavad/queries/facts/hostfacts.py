@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from config.model.cluster import HostConfig
 from lavad.core.job.chunk import slots_in
@@ -13,10 +14,8 @@ from lavad.core.lang.resreq.eval import Value, compile_select, value_of
 from lavad.core.lang.states import SUSPENDED, HostState
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.rules.host_values import own_resources
-from lavad.core.site.conf import ResourceConf
 from lavad.core.site.host import Host
 from lavad.queries.facts.jobfacts import cpu_factor
-from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import View
@@ -84,7 +83,7 @@ class Slots:
         self.ssusp, self.ususp = counts["SSUSP"], counts["USUSP"]
         self.run = counts["RUN"] + counts["WAIT"] + counts["UNKWN"] + counts["ZOMBI"]
         self.rsv = sum(part.slots for part in use.held.values()) if use is not None else 0
-        self.rsv += held_slots(view, host=name)
+        self.rsv += view.held_slots.hosts[name]
         self.all = self.run + self.ssusp + self.ususp
         self.max = view.cluster.slots_of(name)
         self.exclusive = use is not None and use.exclusive > 0
@@ -150,23 +149,37 @@ def booleans(view: View, name: str) -> list[str]:
     return [*(key if not value else f"{key}={value}" for key, value in own), *found]
 
 
-def shared_resources(view: View) -> list[ResourceConf]:
-    return [resource for resource in view.cluster.conf.resources if resource.locations]
+class SharedInstance(NamedTuple):
+    """An instance of a shared resource: its amount, the hosts that share it, and how much of it the jobs there reserve."""
+
+    resource: str
+    amount: float
+    hosts: tuple[str, ...]
+    reserved: float
 
 
-def reserved_amount(view: View, resource: str, hosts: tuple[str, ...]) -> float:
-    """How much of a resource the jobs on these hosts reserve."""
-    uses = view.cluster.use.hosts
-    return sum(uses[host].reserved.get(resource, 0.0) for host in hosts if host in uses)
+def shared_instances(view: View) -> list[SharedInstance]:
+    """All, in the order of lsf.shared, with ``all`` expanded."""
+    uses, found = view.cluster.use.hosts, []
+    for resource in view.cluster.conf.resources:
+        for amount, named in resource.locations:
+            hosts = tuple(all_hosts(view)) if "all" in named else named
+            reserved = sum(uses[host].reserved.get(resource.name, 0.0) for host in hosts if host in uses)
+            found.append(SharedInstance(resource.name, amount, hosts, reserved))
+    return found
 
 
-def sharing_hosts(view: View, hosts: tuple[str, ...]) -> tuple[str, ...]:
-    """The hosts of an instance of a shared resource, with ``all`` expanded."""
-    return tuple(all_hosts(view)) if "all" in hosts else hosts
+def shared_by_host(view: View) -> dict[str, list[SharedInstance]]:
+    """Host to the instances that it may use: for a listing of many, each of which may share one with all."""
+    found: dict[str, list[SharedInstance]] = {}
+    for one in shared_instances(view):
+        for host in dict.fromkeys(one.hosts):
+            found.setdefault(host, []).append(one)
+    return found
 
 
-def values(view: View, name: str, factor: float) -> dict[str, Value]:
-    """What a resource requirement may ask about the host."""
+def values(view: View, name: str, factor: float, shared: Iterable[SharedInstance]) -> dict[str, Value]:
+    """What a resource requirement may ask about the host. ``shared``: what it may use of ``shared_by_host``."""
     facts = host_of(view, name).facts
     found: dict[str, Value] = dict(view.soft.load.get(name, {}))
     slots = Slots(view, name)
@@ -189,10 +202,8 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
     found |= {key: key in facts.resources for key in resreq.FOUND}
     for key, value in own_resources(view.cluster, name):
         found[key] = value_of(value)
-    for resource in view.cluster.conf.resources:
-        for amount, hosts in resource.locations:
-            if name in hosts or "all" in hosts:
-                found.setdefault(resource.name, amount)
+    for one in shared:
+        found.setdefault(one.resource, one.amount)
     return found
 
 
@@ -222,5 +233,5 @@ def fitting(request: Request, names: list[str], text: str) -> list[str]:
     if resreq.unknown_names(req, known):
         command = request.query.command
         raise Refused(f"{command}: Unknown resource name", 246 if command == "lsload" else 255)
-    test = compile_select(req.select)
-    return [name for name in names if test(values(view, name, cpu_factor(view, name)))]
+    test, shared = compile_select(req.select), shared_by_host(view)
+    return [name for name in names if test(values(view, name, cpu_factor(view, name), shared.get(name, ())))]

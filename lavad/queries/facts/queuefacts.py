@@ -12,7 +12,6 @@ from lavad.core.lang.states import FINAL
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.rules import ownership
 from lavad.queries.facts import jobfacts
-from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import formats
 from lavad.queries.frame.view import View
 
@@ -29,7 +28,7 @@ class QueueRow:
         self.pend = counts[PEND] + counts[PSUSP]
         self.jobs_waiting = use.queue_waiting.get(conf.name, 0)
         self.run, self.ssusp, self.ususp, self.rsv = counts[RUN], counts[SSUSP], counts[USUSP], counts[RSV]
-        self.rsv += held_slots(view, queue=conf.name)
+        self.rsv += view.held_slots.queues[conf.name]
         self.susp = self.ssusp + self.ususp
         self.njobs = self.pend + self.run + self.susp + self.rsv
         self.state = view.cluster.queue_state(conf.name)

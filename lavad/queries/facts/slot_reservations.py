@@ -10,19 +10,6 @@ from lavad.core.plan.volatile import ReservedStart
 from lavad.queries.frame.view import View
 
 
-def held_slots(view: View, *, host: str = "", queue: str = "", user: str = "") -> int:
-    """Slots that are held for jobs that do not fit yet, on a host, of a queue or of a user; "": any."""
-    total = 0
-    for key, reserved in view.soft.promises.items():
-        if queue or user:
-            job = view.cluster.jobs.rows.get(key) or view.cluster.arrays.rows.get(job_of(key))
-            spec = view.cluster.specs.rows.get(job.spec) if job is not None else None
-            if spec is None or (queue and spec.queue != queue) or (user and spec.user != user):
-                continue
-        total += sum(slots for name, slots in reserved.held if not host or name == host)
-    return total
-
-
 def find(view: View, job: Job) -> ReservedStart | None:
     """The reserved start of a waiting job; of an array, of its first element that has one."""
     reservations = view.soft.promises

@@ -5,9 +5,10 @@ Rule: nothing here changes anything; a query sees one version of the cluster fro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
@@ -87,6 +88,14 @@ class Reader(Protocol):
         """Events of these kinds (names of classes) that are about no job, in order."""
 
 
+class HeldSlots(NamedTuple):
+    """Slots that are held for jobs that do not fit yet: on each host, of each queue and of each user."""
+
+    hosts: Counter[str]
+    queues: Counter[str]
+    users: Counter[str]
+
+
 class View:
     """One query's view of the cluster."""
 
@@ -117,6 +126,20 @@ class View:
     def reader(self) -> Reader:
         """What reads the store, opened by the first query that needs it."""
         return self._opened()
+
+    @cached_property
+    def held_slots(self) -> HeldSlots:
+        """Counted once: a listing shows those of thousands of hosts or users."""
+        found, cluster = HeldSlots(Counter(), Counter(), Counter()), self.cluster
+        for key, reserved in self.soft.promises.items():
+            job = cluster.jobs.rows.get(key) or cluster.arrays.rows.get(job_of(key))
+            spec = cluster.specs.rows.get(job.spec) if job is not None else None
+            for host, slots in reserved.held:
+                found.hosts[host] += slots
+                if spec is not None:
+                    found.queues[spec.queue] += slots
+                    found.users[spec.user] += slots
+        return found
 
     @cached_property
     def service_classes(self) -> ServiceClasses:

@@ -65,19 +65,15 @@ def _rows(request: Request, names: list[str], wide: bool, header: bool) -> Itera
 
 def _show_shared(request: Request, header: bool) -> Iterator[Shown]:
     """-s: one line for each instance."""
-    view = request.view
-    wanted = [r for r in hostfacts.shared_resources(view) if not request.words or r.name in request.words]
+    known = hostfacts.shared_instances(request.view)
+    wanted = [one for one in known if not request.words or one.resource in request.words]
     if not wanted:
         yield err("No shared resources defined")
         return
     if header:
         yield out("RESOURCE                 TOTAL       RESERVED       LOCATION\n")
-    for resource in wanted:
-        for amount, hosts in resource.locations:
-            where = hostfacts.sharing_hosts(view, hosts)
-            held = hostfacts.reserved_amount(view, resource.name, where)
-            line = f"{resource.name:<20} {amount:>9g} {held:>14.1f}       {' '.join(where)} "
-            yield out(line + "\n")
+    for one in wanted:
+        yield out(f"{one.resource:<20} {one.amount:>9g} {one.reserved:>14.1f}       {' '.join(one.hosts)} \n")
 
 
 DEFAULT = "host_name status jl_u max njobs run ssusp ususp rsv"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from config.model.values import LOAD_INDICES
 from lavad.queries.facts import gpufacts, hostfacts, jobfacts, resources
-from lavad.queries.facts.hostfacts import Slots
+from lavad.queries.facts.hostfacts import SharedInstance, Slots
 from lavad.queries.facts.load import load_text, site_indices, threshold_table
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, out
@@ -19,12 +19,14 @@ _WIDTHS = (7, 6, 6, 6, 6, 6, 5, 6, 6, 6, 6)
 
 def show(request: Request, names: list[str], processors: bool) -> Iterator[Shown]:
     """A record for each host; ``processors``: with its sockets and cores."""
+    shared = hostfacts.shared_by_host(request.view)
     for at, name in enumerate(names):
         lead = "\n" if at else ""
-        yield out(lead + _record(request, name) + (resources.host_affinity(request.view, name) if processors else ""))
+        cores = resources.host_affinity(request.view, name) if processors else ""
+        yield out(lead + _record(request, name, shared.get(name, ())) + cores)
 
 
-def _record(request: Request, name: str) -> str:
+def _record(request: Request, name: str, shared: Sequence[SharedInstance]) -> str:
     view = request.view
     slots, conf, host = Slots(view, name), hostfacts.conf_of(view, name), hostfacts.host_of(view, name)
     status = hostfacts.status(view, name, request.now, slots)
@@ -35,7 +37,7 @@ def _record(request: Request, name: str) -> str:
         f"{conf.dispatch_window or '-'}\n"
     )
     parts = [f"HOST  {name}\n", _HEADER, row, "\n CURRENT LOAD USED FOR SCHEDULING:\n", _load(view, name)]
-    parts += [_shared(view, name), "\n LOAD THRESHOLD USED FOR SCHEDULING:\n"]
+    parts += [_shared(shared), "\n LOAD THRESHOLD USED FOR SCHEDULING:\n"]
     parts += [threshold_table(view.cluster.conf, conf.thresholds), "\n"]
     parts += [_gpus(view, name)]
     if host.closed:
@@ -69,19 +71,13 @@ def _value(index: str, value: float | None, missing: str | None) -> str:
     return load_text(index, value)
 
 
-def _shared(view: View, name: str) -> str:
+def _shared(found: Sequence[SharedInstance]) -> str:
     """The tables of shared resources that the host may use."""
-    found = [
-        (resource.name, amount, hostfacts.reserved_amount(view, resource.name, hostfacts.sharing_hosts(view, hosts)))
-        for resource in hostfacts.shared_resources(view)
-        for amount, hosts in resource.locations
-        if name in hostfacts.sharing_hosts(view, hosts)
-    ]
     if not found:
         return ""
-    names = "".join(f" {title:>6}" for title, _, _ in found)
-    total = "".join(f" {amount:>{max(len(title), 6)}g}" for title, amount, _ in found)
-    held = "".join(f" {amount:>{max(len(title), 6)}.1f}" for title, _, amount in found)
+    names = "".join(f" {one.resource:>6}" for one in found)
+    total = "".join(f" {one.amount:>{max(len(one.resource), 6)}g}" for one in found)
+    held = "".join(f" {one.reserved:>{max(len(one.resource), 6)}.1f}" for one in found)
     return f"\n\n         {names}\n Total   {total}\n Reserved{held}\n\n"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from config.model.values import LOAD_INDICES
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq.text import BUILT_IN
 from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts, resources
+from lavad.queries.facts.hostfacts import SharedInstance
 from lavad.queries.facts.load import site_indices
 from lavad.queries.frame import columns, formats
 from lavad.queries.frame.request import Options, Request, Shown, out
@@ -41,8 +42,9 @@ def show(request: Request) -> Iterator[Shown]:
         yield from columns.show_rows(options, "HOSTS", columns.row_fields(table(request)), given, list(names))
         return
     if "l" in options:
+        shared = hostfacts.shared_by_host(request.view)
         for name in names:
-            yield out(_record(request, name))
+            yield out(_record(request, name, shared.get(name, ())))
         return
     if "noheader" not in options:
         yield out(WIDE if "w" in options else HEADER)
@@ -120,7 +122,7 @@ def table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], obj
     )
 
 
-def _record(request: Request, name: str) -> str:
+def _record(request: Request, name: str, shared: Sequence[SharedInstance]) -> str:
     view = request.view
     host, conf = hostfacts.host_of(view, name), hostfacts.conf_of(view, name)
     facts = host.facts
@@ -129,13 +131,7 @@ def _record(request: Request, name: str) -> str:
         f"{jobfacts.cpu_factor(view, name):>5.1f} {facts.ncpus:>5} {0:>6} {facts.max_mem:>5}M {facts.max_swap:>5}M "
         f"{facts.max_tmp:>5}M {0:>6} {'Yes' if conf.server else 'No':>6}\n"
     )
-    found = [
-        (resource.name, amount)
-        for resource in hostfacts.shared_resources(view)
-        for amount, hosts in resource.locations
-        if name in hostfacts.sharing_hosts(view, hosts)
-    ]
-    static = "".join(f"  {title}\n    {amount:g}\n" for title, amount in found)
+    static = "".join(f"  {one.resource}\n    {one.amount:g}\n" for one in shared)
     values = dict(conf.thresholds.sched)
     extra = site_indices(view.cluster.conf)
     names = [*zip(LOAD_INDICES, _WIDTHS, strict=True), *((index, len(index) + 1) for index in extra)]
@@ -161,8 +157,6 @@ def _shared(request: Request) -> Iterator[Shown]:
         if word not in known:
             raise Refused(f"{word}: resource name not found")
     yield out("RESOURCE                                VALUE       LOCATION\n")
-    for resource in hostfacts.shared_resources(view):
-        if request.words and resource.name not in request.words:
-            continue
-        for amount, hosts in resource.locations:
-            yield out(f"{resource.name:<30} {amount:>14g}       {' '.join(hostfacts.sharing_hosts(view, hosts))} \n")
+    for one in hostfacts.shared_instances(view):
+        if not request.words or one.resource in request.words:
+            yield out(f"{one.resource:<30} {one.amount:>14g}       {' '.join(one.hosts)} \n")

@@ -15,7 +15,6 @@ from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.rules.pending import pending_jobs
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.rights import NamedUsers
-from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import columns
 from lavad.queries.frame.request import Request, Shown, out
 
@@ -79,7 +78,7 @@ def _row(request: Request, book: LimitBook, name: str) -> UserRow:
     for member in members:
         for at, count in enumerate(cluster.use.users.get(member, ())):
             counts[at] += count
-        counts[RSV] += held_slots(request.view, user=member)
+        counts[RSV] += request.view.held_slots.users[member]
         waiting += pending_jobs(cluster, member)
     return UserRow(name, own, counts, waiting, cache(lambda: _gpus(cluster, members)))
 

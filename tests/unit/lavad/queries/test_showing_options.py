@@ -11,6 +11,7 @@ from config.model.guarantees import ServiceClass
 from lavad.core import events as ev
 from lavad.core.job.message import Message
 from lavad.core.lang.gpureq import GpuReq
+from lavad.core.plan.volatile import ReservedStart
 from tests.support.worlds.query_cluster import QueryCluster, at
 from tests.support.worlds.query_store import stored
 
@@ -216,3 +217,14 @@ def test_slots_of_the_jobs_of_a_group() -> None:
         c.submit(job, group="/g", slots=2, max_slots=4)
     c.start(1, hosts="ol2:2 ol1:2")
     assert c.ask("bjgroup", N=True)[0].splitlines()[1].split()[:4] == ["/g", "6", "2", "4"]
+
+
+def test_slots_that_are_held_for_a_job_that_does_not_fit_yet() -> None:
+    c = QueryCluster()
+    c.submit(1, slots=5, max_slots=5)
+    c.soft.promises[1] = ReservedStart(start=c.now + 60, hosts=(("ol1", 3), ("ol2", 2)), held=(("ol1", 1), ("ol2", 2)))
+    for command, field, wanted in (("bhosts", "host_name", "ol1 1 ol2 2 ol3 0"), ("busers", "user", "alice 3 bob 0")):
+        words = ["alice", "bob"] if command == "busers" else []
+        assert " ".join(c.ask(command, *words, o=f"{field} rsv", noheader=True)[0].split()) == wanted
+    rows = c.ask("bqueues", "normal", "fair", o="queue_name rsv njobs", noheader=True)[0].splitlines()
+    assert list(map(str.split, rows)) == [["fair", "0", "0"], ["normal", "3", "8"]]

@@ -64,3 +64,26 @@ def test_of_more_processes_than_processors_those_that_wait_count() -> None:
     c = QueryCluster()
     c.soft.load["ol1"]["r1m"] = 4.0
     assert c.ask("lsload", "ol1", I="r1m", E=True)[0].split()[-1] == "3.0"
+
+
+def test_instances_of_a_resource_on_some_hosts_and_on_all() -> None:
+    """Each host has its own, or a part in one that all share; what jobs reserve of one is held of it on each of its hosts."""
+    c = QueryCluster()
+    fast = ResourceConf("fast", "numeric", locations=((10.0, ("ol1",)), (20.0, ("ol2", "ol3"))))
+    seats = ResourceConf("seats", "numeric", locations=((6.0, ("all",)),))
+    c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, resources=(fast, seats))))
+    c.submit(1)
+    c.start(1, hosts="ol2", reserved=(("fast", 4.0), ("seats", 1.0)))
+    for select, fitting in (("fast>15", "ol2 ol3"), ("fast>5 && seats>5", "ol1 ol2 ol3"), ("fast==10", "ol1")):
+        rows = c.ask("lsload", R=f"select[{select}]", o="host_name", noheader=True)[0]
+        assert sorted(rows.split()) == fitting.split()
+    for host, held in (("ol1", ["0.0", "1.0"]), ("ol2", ["4.0", "1.0"]), ("ol3", ["4.0", "1.0"])):
+        lines = [line.split() for line in c.ask("bhosts", host, l=True)[0].splitlines()]
+        at = lines.index(["fast", "seats"])
+        assert lines[at + 1 : at + 3] == [["Total", "10" if host == "ol1" else "20", "6"], ["Reserved", *held]]
+    assert "  fast\n    20\n  seats\n    6\n" in c.ask("lshosts", "ol3", l=True)[0]
+    assert [line.split()[:3] for line in c.ask("bhosts", s=True, noheader=True)[0].splitlines()] == [
+        ["fast", "10", "0.0"],
+        ["fast", "20", "4.0"],
+        ["seats", "6", "1.0"],
+    ]

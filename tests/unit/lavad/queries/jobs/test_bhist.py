@@ -129,3 +129,14 @@ def test_what_was_done_to_a_job_that_was_over_by_then_takes_none_of_its_time() -
     c.feed(ev.JobFinished(at=at("11:50:00"), key=1, state=JobState.DONE, ended=at("11:38:00")))
     (row,) = (line for line in c.ask("bhist", "1")[0].splitlines() if line.startswith("1 "))
     assert list(map(int, row.split()[-7:])) == [60, 0, 180, 60, 0, 0, 300]
+
+
+def test_elements_that_were_held_with_many_others_and_alone() -> None:
+    c = QueryCluster()
+    c.submit(1, "11:30:00", indices="1-100")
+    c.feed(ev.ElementsHeld(at=at("11:31:00"), key=1, elements=Ranges.parse("1-80"), by="alice"))
+    c.feed(ev.ElementsReleased(at=at("11:33:00"), key=1, elements=Ranges.parse("5"), by="alice"))
+    c.feed(ev.ElementsHeld(at=at("11:34:00"), key=1, elements=Ranges.parse("5,90"), by="alice"))
+    c.feed(ev.ElementsKilled(at=at("11:36:00"), key=1, elements=Ranges.parse("1-100"), by="alice"))
+    spent = {row.split()[0]: list(map(int, row.split()[-7:-5])) for row in c.ask("bhist", "1", w=True)[0].splitlines()[2:] if row}
+    assert [spent[f"1[{index}]"] for index in (5, 6, 90, 91)] == [[120, 240], [60, 300], [240, 120], [360, 0]]
