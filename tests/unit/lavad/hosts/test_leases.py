@@ -160,3 +160,14 @@ def test_the_lease_of_an_attempt_stays_what_it_was_at_its_dispatch() -> None:
     assert bench.world.cluster.conf.params.lava_lease == 100
     assert bench.look(START + LEASE + MARGIN) == (["h"], [])
     assert bench.look(START + LEASE + MARGIN + 1)[1] == [bench.key]
+
+
+def test_jobs_may_run_on_a_host_until_their_leases_are_given_up() -> None:
+    """An agent that has lost its memory is refused until then: what it was told to start may be there."""
+    bench = Bench()
+    cluster, end = bench.world.cluster, START + LEASE + MARGIN
+    assert [bench.leases.lasting(cluster, "h", at) for at in (START, end, end + 1)] == [[bench.key], [bench.key], []]
+    assert bench.leases.answer("h", START + 10.0)
+    assert [bench.leases.lasting(cluster, "h", at) for at in (end + 10, end + 11)] == [[bench.key], []]
+    bench.leases.is_off("h", START + 20.0)
+    assert bench.leases.lasting(cluster, "h", START + 20.0) == []
