@@ -110,6 +110,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "application_name": "lavad",
+        "client_encoding": "utf8",
     }
     schema.use_postgresql()
     engine = sa.create_engine(url, hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
@@ -156,11 +157,11 @@ def may_come(text: str) -> bool:
 
 
 def connect(engine: sa.Engine) -> sa.Connection:
-    """A connection to a database that is checked to be durable; raises ``StoreRefused`` or ``StoreCorrupt``."""
+    """A connection to a database that is durable and takes any text; raises ``StoreRefused`` or ``StoreCorrupt``."""
     try:
         connection = engine.connect()
         if engine.dialect.name == "postgresql":
-            _prove_durable(connection)
+            _prove_fit(connection)
         return connection
     except sa.exc.DBAPIError as error:
         raise _named(engine, error) from error
@@ -180,12 +181,19 @@ def _named(engine: sa.Engine, error: sa.exc.DBAPIError) -> StoreError:
     return type(found)(f"{name}: {found}")
 
 
-def _prove_durable(connection: sa.Connection) -> None:
+def _prove_fit(connection: sa.Connection) -> None:
     with connection.begin():
         for name in ("fsync", "synchronous_commit"):
             if connection.exec_driver_sql(f"SHOW {name}").scalar() == "off":
                 connection.close()
                 raise StoreRefused(f"store: PostgreSQL has {name} off and may lose what it has committed; set it on")
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+        # who only reads it may be moving it to another
+        if encoding != "UTF8" and connection.exec_driver_sql("SHOW default_transaction_read_only").scalar() == "off":
+            database = connection.engine.url.database
+            connection.close()
+            why = f"store: the database {database} has the encoding {encoding}, and lavad needs one of UTF8"
+            raise StoreRefused(f"{why} (createdb --encoding UTF8 --template template0)")
 
 
 def one_snapshot(connection: sa.Connection) -> None:

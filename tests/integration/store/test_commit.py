@@ -29,7 +29,7 @@ from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.disks import small_disk
-from tests.support.stores.postgres import execute, new_database
+from tests.support.stores.postgres import execute, new_database, postgres_url
 from tests.support.stores.stores import commit, rows_of, store, store_url  # noqa: F401
 
 SPEC = Spec(user="ann", queue="normal")
@@ -204,6 +204,15 @@ def test_a_postgres_that_may_lose_commits_is_refused() -> None:
     name = sa.engine.make_url(url).database
     execute(url, f"ALTER DATABASE {name} SET synchronous_commit = off")
     with pytest.raises(StoreRefused, match="synchronous_commit off"):
+        Store.open(url)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_postgres_that_does_not_take_every_text_is_refused(encoding: str) -> None:
+    """As initdb makes SQL_ASCII where no locale is set."""
+    execute(postgres_url(), f"CREATE DATABASE of_{encoding} ENCODING {encoding} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    url = sa.engine.make_url(postgres_url()).set(database=f"of_{encoding}".lower()).render_as_string(hide_password=False)
+    with pytest.raises(StoreRefused, match=f"of_{encoding.lower()} has the encoding {encoding}, and lavad needs one of UTF8"):
         Store.open(url)
 
 
