@@ -163,10 +163,13 @@ async def run(
             return
         closing.callback(store.close)
         lease, leasing = Lease(store.engine), Workers("lease")
+        conf, just_read = resolve(loaded.config), isinstance(opened, Store)
         while not ended.is_set():
-            held = await _wait_for_lease(lease, leasing, holder, site.lease, ended)
+            held, at_once = await _wait_for_lease(lease, leasing, holder, site.lease, ended)
             if held is not None:
-                await _hold_office(_serve(site, resolve(loaded.config), store, lease, leasing, held, office), ended)
+                serving = _serve(site, conf, just_read and at_once, store, lease, leasing, held, office)
+                await _hold_office(serving, ended)
+                just_read = False
                 office.clear()
                 local.break_off()
                 if ended.is_set():
@@ -228,10 +231,12 @@ async def _lives(office: list[Master]) -> None:
 
 async def _wait_for_lease(
     lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event
-) -> masters_lease.Held | None:
-    """The lease once this lavad has it; None when told to end first."""
+) -> tuple[masters_lease.Held | None, bool]:
+    """The lease once this lavad has it, None when told to end first; whether the first try had it."""
     refusals, told = Refusals(log, "the lease cannot be asked for", "the lease can be asked for again"), False
+    tries = 0
     while not ended.is_set():
+        tries += 1
         try:
             held = await masters_lease.acquire(lease, leasing, holder, seconds)
             refusals.worked()
@@ -241,11 +246,11 @@ async def _wait_for_lease(
             refusals.failed(error)
             held = None
         if held is not None:
-            return held
+            return held, tries == 1
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STANDBY_PAUSE):
                 await ended.wait()
-    return None
+    return None, False
 
 
 async def _tell_holder(lease: Lease, leasing: Workers) -> bool:
@@ -257,14 +262,26 @@ async def _tell_holder(lease: Lease, leasing: Workers) -> bool:
 
 
 async def _serve(
-    site: MasterSettings, conf: Conf, store: Store, lease: Lease, leasing: Workers, held: masters_lease.Held, office: list[Master]
+    site: MasterSettings,
+    conf: Conf,
+    just_read: bool,
+    store: Store,
+    lease: Lease,
+    leasing: Workers,
+    held: masters_lease.Held,
+    office: list[Master],
 ) -> None:
-    """Serve as master, and hold the lease from before the store is read, which may take longer than the lease."""
+    """Serve as master, and hold the lease from before the store is read, which may take longer than the lease.
+
+    ``conf``: as the files were at the start of this process. Unless that was just before, another may be in force since, and the
+    files may have been changed, too.
+    """
     async with asyncio.TaskGroup() as group:
         group.create_task(masters_lease.renew(lease, leasing, held, site.lease))
         reading = Workers("reading of the store")
         stored = await _read(store, reading, lease, leasing, held.epoch)
-        master = Master(site, store, stored, held, conf, sys.stderr.buffer)
+        holds = just_read or not stored.cluster.incarnation
+        master = Master(site, store, stored, held, conf if holds else None, sys.stderr.buffer)
         group.create_task(master.serve())
         await master.ready.wait()
         office.append(master)

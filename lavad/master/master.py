@@ -120,14 +120,17 @@ def read_store(store: Store) -> Stored:
 
 
 class Master:
-    """Serves until the lease is lost or the daemon is stopped."""
+    """Serves until the lease is lost or the daemon is stopped.
+
+    ``conf``: as the files are now; None: the store has what is in force, and the files are read again beside the service.
+    """
 
     def __init__(
-        self, site: MasterSettings, store: Store, stored: Stored, held: Held, conf: Conf, output: BinaryIO | None
+        self, site: MasterSettings, store: Store, stored: Stored, held: Held, conf: Conf | None, output: BinaryIO | None
     ) -> None:
         self.site = site
         self.epoch, self.leases, self._renewals = held.epoch, held.leases, held.refusals
-        self.conf = conf
+        self.conf, self._has_read = conf or stored.cluster.conf, conf is not None
         self.soft = Soft()
         self.ready = asyncio.Event()
         # set once local commands can be answered
@@ -140,7 +143,7 @@ class Master:
         self.outbox = Outbox(cluster, self.sessions, self.texts, stored.secret, time.time, self._refused)
         self.waits = Waits(cluster)
         facts = feed.ReplicaSettings(
-            master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
+            master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=self.conf.cluster
         )
         quiet = self.engine.quiet
         self.scheduler = ReplicaProcess(SCHEDULER, cluster, self._soft_now, facts, output, quiet)
@@ -207,6 +210,7 @@ class Master:
             self.set_aside.notices,
             disks.notices,
             self.event_log.notices,
+            self.reconfiguration.notices,
         ]
         self.notices = Notices(self.publish, sources)
 
@@ -340,7 +344,7 @@ class Master:
             group.create_task(self.loops.rusage_decay())
             for watch in (self.hangs, self.unknown_users, self.host_watch, self.gpu_watch, self.exceptions, self.goals):
                 group.create_task(watch.run())
-            group.create_task(self.reconfiguration.run())
+            group.create_task(self.reconfiguration.run(at_once=not self._has_read))
             group.create_task(self.exceptions.run_hosts())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())

@@ -1,4 +1,5 @@
-"""Reads the configuration files again: for badmin reconfig, and when a window of ``#if time(…)`` opens or closes."""
+"""Reads the configuration files again: for badmin reconfig, when a window of ``#if time(…)`` opens or closes, and where a master
+takes over that had read them before."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class Reconfiguration:
         self._reading = Workers("configuration")
         self._clock = clock
         self._wrong = ""
-        """What was wrong with the files when they were last read by time."""
+        """What was wrong with the files when they were last read by themselves."""
 
     async def ask(self, caller: Caller) -> str:
         """badmin reconfig: read the whole configuration, or change nothing. Returns a text for the caller; raises Refused."""
@@ -44,35 +45,40 @@ class Reconfiguration:
         await self._read(caller, "badmin reconfig")
         return "Reconfiguration initiated"
 
-    async def run(self) -> None:
+    def notices(self) -> list[str]:
+        """Why what is in force is not what the files say; [] where badmin reconfig has said so to its caller."""
+        return [f"configuration files have errors, the old configuration stays: {self._wrong}"] if self._wrong else []
+
+    async def run(self, *, at_once: bool) -> None:
         """The files are read again when a window of `#if time(…)` opens or closes, and every EGROUP_UPDATE_INTERVAL."""
+        if at_once:
+            await self._read_unasked("a new master")
         seen: tuple[object, ...] = ()
         asked = self._clock()
         while True:
             interval = self._engine.cluster.conf.params.egroup_update_interval
             if interval and self._clock() - asked >= interval:
                 asked = self._clock()
-                await self._read_by_time("EGROUP_UPDATE_INTERVAL")
+                await self._read_unasked("EGROUP_UPDATE_INTERVAL")
             local = local_of(local_time(self._clock()))
             windows = self._engine.cluster.conf.params.time_windows
             now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
             changed = windows and seen and seen[0] == windows and seen != now
             # what could not be read at a change, as egroup did not answer, say, is read with a later look
-            if not changed or await self._read_by_time("a time window"):
+            if not changed or await self._read_unasked("a time window"):
                 seen = now
             await asyncio.sleep(TIME_PAUSE)
 
-    async def _read_by_time(self, why: str) -> bool:
+    async def _read_unasked(self, why: str) -> bool:
         """Whether it is in force; what is wrong is logged once as long as it is the same."""
-        wrong = ""
+        former = self._wrong
         try:
             await self._read(None, why)
         except Refused as refusal:
-            wrong = str(refusal)
-            if wrong != self._wrong:
-                log.warning("configuration by time: %s", wrong)
-        self._wrong = wrong
-        return not wrong
+            self._wrong, *_ = str(refusal).splitlines()
+            if self._wrong != former:
+                log.warning("configuration files, read for %s: %s", why, refusal)
+        return not self._wrong
 
     async def _read(self, caller: Caller | None, why: str) -> None:
         loaded = await self._reading.run(load_files, self._confdir, None, Egroup, why_not)
@@ -81,6 +87,7 @@ class Reconfiguration:
             wrong = report(problem for problem in loaded.problems if "egroup" in problem.text).strip()
         if wrong:
             raise Refused(f"{wrong}\nReconfiguration aborted: the old configuration stays")
+        self._wrong = ""
         conf = resolve(loaded.config)
         former = self._engine.cluster.conf
         await self._engine.ask(lambda cluster, now: configure(cluster, now, conf))

@@ -40,6 +40,7 @@ _NOTICES = (
         "master's store",
         "see to the database: the log of lavad has what it said. Jobs run on; commands that change something wait",
     ),
+    ("configuration files", "badmin ckconfig on the master's host names every error; mend them there, then badmin reconfig"),
     ("lsb.events", "make room in LSB_SHAREDIR, or let lavad write there; what is missing is written then"),
     ("is revoked", "lava certs --hosts HOST makes another; copy it to that host: docs/operations.md"),
     ("certificate", "lava certs --renew, and copy it to its host: docs/operations.md"),

@@ -1,4 +1,6 @@
-"""PostgreSQL is stopped and started again: jobs run on, the daemons stay, and afterwards everything is there."""
+"""PostgreSQL is stopped and started again: jobs run on, the daemons stay, and afterwards everything is there. And which
+configuration is in force where another master takes over, or the same one again: what ``badmin reconfig`` read last.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +27,9 @@ killed = cluster.link.kill([sys.argv[1] + "[1]", sys.argv[1] + "[2]"])
 jobs = cluster.submit_many(["echo once >> of_python"], output="/dev/null")
 print(len(killed) == 2, len(jobs) == 1, jobs[0].result(100))
 """
+LATE = "Begin Queue\nQUEUE_NAME = late\nPRIORITY = 7\nEnd Queue\n"
+WRONG = "Begin Queue\nQUEUE_NAME = wrong\nPRIORITY = x\nEnd Queue\n"
+LATER = "Begin Queue\nQUEUE_NAME = later\nPRIORITY = 8\nEnd Queue\n"
 
 
 def postmaster(cluster: Cluster) -> int:
@@ -98,3 +103,61 @@ def test_a_new_cluster_whose_database_is_away_is_not_made(cluster: Cluster, tmp_
     assert done.returncode == 1
     assert "port 1 failed" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "other" / "shape.json").exists()
+
+
+def reconfigured(cluster: Cluster, text: str) -> Path:
+    """lsb.queues, with a queue more that is in force."""
+    queues = cluster.folder.conf / "lsb.queues"
+    queues.write_text(queues.read_text() + text)
+    cluster.run("badmin reconfig -f")
+    return queues
+
+
+def queues_of(cluster: Cluster) -> set[str]:
+    """Once there is a master."""
+    return {line.split()[0] for line in cluster.run("bqueues", timeout=120).stdout.splitlines()[1:]}
+
+
+def test_a_standby_takes_over_with_the_configuration_of_now(tmp_path: Path) -> None:
+    """Not with that of its own start. Where its files are wrong, what was in force stays, and showstatus says so."""
+    tmp_path.chmod(0o755)
+    options = ("--masters", "2", "--database", "postgres")
+    with Cluster(tmp_path / "cluster", options=options) as cluster:
+        queues = reconfigured(cluster, LATE)
+        job = cluster.submit("-q late -o /dev/null sleep 1000")
+        said = [(cluster.folder.log / f"{name}.log").read_text().count("master of cluster") for name in ("lavad", "lavad-2")]
+        first, second = ("lavad", "lavad-2") if said[0] else ("lavad-2", "lavad")
+        cluster.kill(first)
+        assert "late" in queues_of(cluster)
+        cluster.up()
+        standing_by = "standby: "
+        wait_until(lambda: (cluster.folder.log / f"{first}.log").read_text().count(standing_by), 30, cluster.logs)
+        whole = queues.read_text()
+        queues.write_text(whole + LATER + WRONG)
+        cluster.kill(second)
+        assert queues_of(cluster) >= {"late", "normal"}
+
+        def told() -> bool:
+            return "lsb.queues:" in cluster.run("badmin showstatus", timeout=120).stdout
+
+        wait_until(told, 30, cluster.logs)
+        assert "'x' is not a whole number" in cluster.run("lava status", ok=False).stdout
+        assert not queues_of(cluster) & {"later", "wrong"}
+        queues.write_text(whole + LATER)
+        cluster.run("badmin reconfig -f")
+        assert queues_of(cluster) >= {"late", "later"}
+        wait_until(lambda: not told(), 30, cluster.logs)
+        assert cluster.states(job) == ["RUN"]
+
+
+def test_a_master_that_has_its_office_again_keeps_what_was_read_last(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with Cluster(tmp_path / "cluster", options=("--database", "postgres")) as cluster:
+        reconfigured(cluster, LATE)
+        log = cluster.folder.log / "lavad.log"
+        server = postmaster(cluster)
+        os.kill(server, signal.SIGINT)
+        wait_until(lambda: not is_alive(server), 30, "PostgreSQL to be gone")
+        wait_until(lambda: "no longer master" in log.read_text(), 90, cluster.logs)
+        cluster.up()
+        assert "late" in queues_of(cluster)

@@ -50,7 +50,7 @@ def test_a_window_at_whose_beginning_egroup_fails_is_in_force_once_it_answers(
         first = resolve(load(str(tmp_path), egroup_in=Egroup).config)
         await engine.ask(lambda cluster, now: configure(cluster, now, first))
         program(FAILS.format(tmp_path))
-        running.append(asyncio.ensure_future(service.run()))
+        running.append(asyncio.ensure_future(service.run(at_once=False)))
         await asyncio.sleep(0)
         clock[0] = AFTER
         await asyncio.to_thread(wait_until, lambda: asked.exists() and len(asked.read_text()) > 2, 20, "another try")
