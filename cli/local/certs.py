@@ -137,7 +137,7 @@ def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> li
     _check(hosts)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     # beside a certificate that another authority has signed a new one would fit nothing that the site has
-    begins = not (folder / f"{AUTHORITY}.key").exists() and not any(folder.glob("*.crt"))
+    begins = not (folder / f"{AUTHORITY}.key").exists() and not _beside(folder)
     authority = _new_authority(folder, cluster) if begins else _authority(folder)
     wanted = [(MASTER, _names(masters))] if masters else []
     wanted += [(host, _names([host])) for host in hosts]
@@ -147,6 +147,17 @@ def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> li
             _issue(folder, authority, name, addresses)
             made.append(name)
     return made
+
+
+def _beside(folder: Path) -> bool:
+    """Whether the folder has certificates of an authority of lava. Raises ValueError where it has those of others alone."""
+    there = sorted(path.name for path in folder.glob("*.crt"))
+    if there and f"{AUTHORITY}.crt" not in there and not (folder / ISSUED).exists():
+        listed = ", ".join([*there[:3], *(["..."] if there[3:] else [])])
+        raise ValueError(
+            f"{folder}: it has no {AUTHORITY}.crt, but other certificates ({listed}): an authority is made in an empty folder"
+        )
+    return bool(there)
 
 
 def renew(folder: Path, names: list[str]) -> list[str]:
@@ -225,9 +236,12 @@ def _issued(folder: Path) -> list[tuple[str, int]]:
     """(name, serial number) of each certificate that was made here, also before the list of them was kept."""
     found = []
     with contextlib.suppress(FileNotFoundError):
-        for line in (folder / ISSUED).read_text().splitlines():
-            serial, name = line.split()
-            found.append((name, int(serial, 16)))
+        for number, line in enumerate((folder / ISSUED).read_text().splitlines(), 1):
+            try:
+                serial, name = line.split()
+                found.append((name, int(serial, 16)))
+            except ValueError:
+                raise ValueError(f"{folder / ISSUED}:{number}: not the number and the name of a certificate") from None
     for path in folder.glob("*.crt"):
         found.append((path.stem, _read(folder, path.stem).serial_number))
     return found

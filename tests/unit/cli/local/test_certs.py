@@ -167,6 +167,28 @@ def test_what_was_never_made_is_neither_renewed_nor_revoked(
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
+def test_no_authority_is_begun_beside_certificates_of_others(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("web", "mail"):
+        (tmp_path / f"{name}.crt").write_bytes((folder / "a.crt").read_bytes())
+    assert main(["certs", "--out", str(tmp_path), "--hosts", "a"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"lava certs: {tmp_path}: it has no ca.crt, but other certificates (mail.crt, web.crt): an authority is made"
+    )
+    assert not (tmp_path / "ca.key").exists()
+
+
+def test_a_broken_list_of_those_made_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a full disk leaves it: what a host ever got is not known from it."""
+    issued = folder / "issued"
+    issued.write_text(f"{issued.read_text()}12ab")
+    assert main(["certs", "--out", str(folder), "--revoke", "a"]) == 1
+    number = len(issued.read_text().splitlines())
+    assert capsys.readouterr().err == f"lava certs: {issued}:{number}: not the number and the name of a certificate\n"
+
+
 def test_a_file_that_is_no_certificate_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "b.crt").write_text("words")
     former = _read(folder, "a")
