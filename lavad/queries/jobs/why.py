@@ -30,9 +30,14 @@ _STATES = {
     JobState.PSUSP: "it is held (bresume releases it)",
     JobState.RUN: "it runs",
     JobState.WAIT: "it waits at its host behind others of its chunk (CHUNK_JOB_SIZE), which run one after the other in one slot",
-    JobState.UNKWN: "its host does not answer; it may run on there, and runs elsewhere only once that is over (bhosts)",
     JobState.ZOMBI: "it was killed, and its host does not answer: it ends once the host does, or is known to be off",
 }
+
+_UNKNOWN = {
+    True: "its host does not answer: it may run on there until its lease has passed, and starts again on another then (bhosts)",
+    False: "its host does not answer: it may run on there, and starts on no other host (bhosts); bkill -r ends it",
+}
+"""Whether it has a lease."""
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -81,7 +86,7 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
     spec = request.view.spec(job)
     head = f"Job <{show_key(key)}>, User <{spec.user}>, Queue <{spec.queue}>"
     if job.state is not JobState.PEND:
-        yield out(f"{head}: {_STATES.get(job.state, f'it is {job.state.name}')}\n")
+        yield out(f"{head}: {_state(job)}\n")
         yield from _not_waiting(request, job)
         return
     yield out(
@@ -124,6 +129,12 @@ def _condition(request: Request, job: Job) -> Iterator[Shown]:
     for other in list(dict.fromkeys(key for keys in depend.ids for key in keys))[:MOST]:
         state, name = relations.facts(other)
         yield out(f"   Job <{show_key(other)}> ({name}): {state}\n")
+
+
+def _state(job: Job) -> str:
+    if job.state is JobState.UNKWN:
+        return _UNKNOWN[job.run is not None and job.run.lease > 0]
+    return _STATES.get(job.state, f"it is {job.state.name}")
 
 
 def _not_waiting(request: Request, job: Job) -> Iterator[Shown]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.job.depend import BLOCKED
 from lavad.core.lang.ranges import Ranges
@@ -35,3 +37,16 @@ def test_an_element_that_has_ended_is_not_held() -> None:
     )
     assert c.ask("why", "3[2]")[0] == "Job <3[2]>, User <alice>, Queue <normal>: it is held (bresume releases it)\n"
     assert c.ask("why", "3[4]")[2] == 255
+
+
+def test_a_job_of_a_silent_host_starts_elsewhere_only_where_it_has_a_lease() -> None:
+    c = QueryCluster()
+    for key, lease in ((1, 0.0), (2, 600.0)):
+        c.submit(key)
+        c.start(key)
+        row = c.cluster.jobs.rows[key]
+        assert row.run is not None
+        c.cluster.jobs.rows[key] = replace(row, run=replace(row.run, lease=lease))
+        c.feed(ev.JobLost(at=at("11:38:00"), key=key, host="ol2"))
+    assert "starts on no other host (bhosts); bkill -r ends it\n" in c.ask("why", "1")[0]
+    assert "until its lease has passed, and starts again on another then" in c.ask("why", "2")[0]
