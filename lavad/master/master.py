@@ -157,7 +157,7 @@ class Master:
         self.perfmon = Perfmon(cluster, time.time)
         self.audit_file = AuditFile(site.audit) if site.audit else None
         self.audit = Audit(self._write_audit, lambda: cluster.conf, time.time)
-        self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time, self.audit)
+        self.reconfiguration = Reconfiguration(self.engine, site.host, site.confdir, time.time, self.audit)
         self.loops = Loops(self.engine, self.sessions, self.leases, store, time.time)
         self.dispatch = Dispatch(
             self.engine,

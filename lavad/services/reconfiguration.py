@@ -28,11 +28,11 @@ TIME_PAUSE = 10.0
 
 
 class Reconfiguration:
-    """Reads the files of one configuration folder."""
+    """Reads the files of one configuration folder, which is that of ``host``."""
 
-    def __init__(self, engine: Engine, confdir: str, clock: Callable[[], float], audit: Audit) -> None:
+    def __init__(self, engine: Engine, host: str, confdir: str, clock: Callable[[], float], audit: Audit) -> None:
         self._engine = engine
-        self._confdir = confdir
+        self._host, self._confdir = host, confdir
         self.audit = audit
         self._reading = Workers("configuration")
         self._clock = clock
@@ -86,7 +86,9 @@ class Reconfiguration:
         if loaded.unanswered and not wrong:
             wrong = report(problem for problem in loaded.problems if "egroup" in problem.text).strip()
         if wrong:
-            raise Refused(f"{wrong}\nReconfiguration aborted: the old configuration stays")
+            raise Refused(
+                f"{wrong}\nReconfiguration aborted by these files of the master's host {self._host}: the old configuration stays"
+            )
         self._wrong = ""
         conf = resolve(loaded.config)
         former = self._engine.cluster.conf

@@ -94,7 +94,7 @@ async def made(folder: Path, write: Callable[[dict[str, object]], None] = lambda
         Waits(cluster),
         Rendered(cluster, reader),  # type: ignore[arg-type]
         outputs,
-        Reconfiguration(engine, str(folder / "none"), time.time, audit),
+        Reconfiguration(engine, "host1", str(folder / "none"), time.time, audit),
         b"secret",
         Perfmon(cluster, time.time),
     )

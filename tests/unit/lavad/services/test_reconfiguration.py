@@ -13,6 +13,7 @@ from config.programs.egroup import Egroup
 from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import configure
+from lavad.core.lang.asks import Caller, Refused
 from lavad.services import reconfiguration
 from lavad.services.audit import Audit
 from tests.support.wait import wait_until
@@ -43,7 +44,7 @@ def test_a_window_at_whose_beginning_egroup_fails_is_in_force_once_it_answers(
     async def story() -> None:
         engine, _, store = await made(tmp_path)
         service = reconfiguration.Reconfiguration(
-            engine, str(tmp_path), lambda: clock[0], Audit(lambda _: None, lambda: engine.cluster.conf, lambda: clock[0])
+            engine, "host1", str(tmp_path), lambda: clock[0], Audit(lambda _: None, lambda: engine.cluster.conf, lambda: clock[0])
         )
         running = [asyncio.ensure_future(engine.run())]
         program("#!/bin/sh\necho ann\n")
@@ -66,3 +67,21 @@ def test_a_window_at_whose_beginning_egroup_fails_is_in_force_once_it_answers(
     with caplog.at_level(logging.WARNING):
         asyncio.run(story())
     assert [record.getMessage().count("egroup -u eng ended with 3") for record in caplog.records] == [1], "said once"
+
+
+def test_files_with_errors_are_said_to_be_those_of_the_masters_host(tmp_path: Path) -> None:
+    """badmin has read those of its own host before, under the same path, and found nothing wrong with them."""
+    (tmp_path / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = a\nPRIORITY = x\nEnd Queue\n")
+
+    async def story() -> str:
+        engine, _, store = await made(tmp_path)
+        audit = Audit(lambda _: None, lambda: engine.cluster.conf, lambda: BEFORE)
+        service = reconfiguration.Reconfiguration(engine, "host1", str(tmp_path), lambda: BEFORE, audit)
+        with pytest.raises(Refused) as refused:
+            await service.ask(Caller(user="root", uid=0, host="host2"))
+        store.close()
+        return refused.value.text
+
+    said = asyncio.run(story())
+    assert said.startswith(f"{tmp_path}/lsb.queues:3: error: queue a: PRIORITY")
+    assert said.endswith("files of the master's host host1: the old configuration stays")
