@@ -115,6 +115,11 @@ def _unquoted(text: str) -> str:
     return text
 
 
+def open_quote(text: str) -> str:
+    """The quotation mark that a value begins with and that nothing closes; "": there is none."""
+    return text[0] if text[:1] in ("'", '"') and text.count(text[0]) == 1 else ""
+
+
 LOG_LEVELS = {
     "LOG_EMERG": 50,
     "LOG_ALERT": 50,

@@ -141,6 +141,19 @@ def lsb_folder(confdir: str, lsf_dir: str, name: str, lsf: dict[str, str]) -> st
     return next((path for path in candidates if os.path.isdir(path)), confdir)
 
 
+def files_not_there(confdir: str, config: ClusterConfig) -> tuple[Problem, ...]:
+    """A note for each file that may be missing, as others may, but hardly is on purpose."""
+    problems = Problems()
+    cluster = os.path.join(config.confdir, f"lsf.cluster.{config.name}")
+    if not os.path.exists(cluster):
+        text = "there is no such file: every host that the master can verify may join, and no user but root is an administrator"
+        problems.note(Place(cluster, 0), text)
+    queues = os.path.join(lsb_folder(confdir, config.confdir, config.name, config.lsf), "lsb.queues")
+    if not os.path.exists(queues):
+        problems.note(Place(queues, 0), f"there is no such file: the only queue is {NORMAL.name}")
+    return problems.all()
+
+
 def _confdir_of(confdir: str, lsf: dict[str, str], places: Places, problems: Problems) -> str:
     named = lsf.get("LSF_CONFDIR", "").replace("\0", "")
     if named and not os.path.isdir(named):

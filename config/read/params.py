@@ -1,11 +1,10 @@
 """lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
 import contextlib
-import re
 from collections.abc import Mapping
 
 from config.check import why_least_margin
-from config.lsfconf import LOG_LEVELS, parse_lsf_conf
+from config.lsfconf import LOG_LEVELS, open_quote, parse_lsf_conf
 from config.model.problems import Place, Problems
 from config.model.site_params import SiteParams
 from config.text.sections import Cell, Section
@@ -15,9 +14,9 @@ from config.values import values as v
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
 from config.values.local_resources import local_resources
 from config.values.url_passwords import without_password
+from proto.database_url import why_no_database
 from proto.listen_address import split_address
 
-_DATABASE = re.compile(r"(sqlite|postgres(ql)?)(\+\w+)?://", re.ASCII)
 Places = dict[str, Place]
 """Parameter of lsf.conf to where it is set; the last place holds."""
 LSB_PARAMS: Table = {
@@ -271,6 +270,8 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         if name in conf:
             problems.warn(place, f"{name} is set twice; this one holds")
         conf[name] = value
+        if quote := open_quote(value):
+            problems.error(place, f"{name}: the quotation mark {quote} is not closed")
         if (newer := NEWER_LSF_NAMES.get(name, "")) in are_set:
             problems.warn(place, f"{name} has no effect, as {newer} is set: the same by its newer name")
             continue
@@ -350,8 +351,8 @@ def params_of(fields: Fields, places: Places, problems: Problems) -> SiteParams:
             split_address(address or "0")
         except ValueError as error:
             problems.error(place(name), f"{name} {error}")
-    if params.lava_database_url and not _DATABASE.match(params.lava_database_url):
-        problems.error(place("LAVA_DATABASE_URL"), "LAVA_DATABASE_URL: sqlite:///FILE or postgresql://HOST/NAME is expected")
+    if params.lava_database_url and (why := why_no_database(params.lava_database_url)):
+        problems.error(place("LAVA_DATABASE_URL"), f"LAVA_DATABASE_URL: {why}")
     if without_password(params.lava_database_url) != params.lava_database_url:
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
         problems.warn(place("LAVA_DATABASE_URL"), text)

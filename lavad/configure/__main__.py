@@ -11,7 +11,7 @@ import sys
 
 from config.model.problems import report
 from config.programs.egroup import Egroup
-from config.read.load import load
+from config.read.load import files_not_there, load
 from lavad.configure.requirements import why_not
 
 
@@ -19,7 +19,8 @@ def main(words: list[str]) -> int:
     """Exit 0, whatever the files say."""
     folder, *more = words
     loaded = load(folder, egroup_in=Egroup if more == ["egroup"] else None, grammar=why_not)
-    found = {"report": report(loaded.problems), "errors": loaded.has_errors, "warnings": loaded.has_warnings}
+    problems = (*loaded.problems, *files_not_there(folder, loaded.config))
+    found = {"report": report(problems), "errors": loaded.has_errors, "warnings": loaded.has_warnings}
     print(json.dumps(found))  # noqa: T201
     return 0
 

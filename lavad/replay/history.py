@@ -161,14 +161,11 @@ def add_source(options: argparse.ArgumentParser) -> None:
 
 
 def named_store(options: argparse.Namespace) -> str:
-    """The URL of the store that the options name; raises HistoryError where it cannot be read."""
+    """The URL of the store that the options name; raises StoreRefused where it cannot be read."""
     if options.database:
         return str(options.database)
     named = options.database_file or (os.path.join(options.dir, "run", "database") if options.dir else "")
-    try:
-        return database_url(load(options.conf).config.params, "", named)
-    except OSError as error:
-        raise HistoryError(f"{error.filename}: {error.strerror}") from None
+    return database_url(load(options.conf).config.params, "", named)
 
 
 def read_source(options: argparse.Namespace, file: str) -> Iterator[Item]:

@@ -119,7 +119,9 @@ class Certificates:
             ends = {"master": _end(found), "the authority": _end(authority)}
             config = grpc.ssl_server_certificate_configuration([(key, own)], ca)
             return _Read(stamp, config, ends, self._revoked(ca))
-        except (OSError, ValueError, TypeError) as error:
+        except OSError as error:
+            raise BadCertificates(f"LAVA_TLS_DIR: {error.filename}: {error.strerror}") from None
+        except (ValueError, TypeError) as error:
             raise BadCertificates(f"LAVA_TLS_DIR: {error}") from None
 
     def _revoked(self, authority: bytes) -> frozenset[int]:

@@ -26,6 +26,7 @@ from sqlalchemy.sql.operators import in_op
 from lavad.store import schema
 from lavad.store.errors import StoreError, StoreHeld, StoreRefused, refusal
 from lavad.store.filesystem import check_local
+from proto.database_url import find_kind, why_no_database
 
 if TYPE_CHECKING:
     import psycopg
@@ -50,18 +51,14 @@ standard input may have a password."""
 
 def parse_url(text: str) -> URL:
     """A store's URL; raises ``StoreRefused``."""
+    if why := why_no_database(text):
+        raise StoreRefused(f"store: {why}")
     try:
         url = make_url(text)
     except (sa.exc.ArgumentError, ValueError):
         # neither the text nor the cause, which may have a password
         raise StoreRefused("store: this is not a database URL (dialect://user@host/database)") from None
-    if url.get_backend_name() in ("postgresql", "postgres"):
-        return url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() != "sqlite":
-        raise StoreRefused(f"store: {url.get_backend_name()}: only sqlite and postgresql are supported")
-    if not url.database or url.database == ":memory:":
-        raise StoreRefused("store: a sqlite store needs a file")
-    return url
+    return url.set(drivername="sqlite" if find_kind(text) == "sqlite" else "postgresql+psycopg")
 
 
 def make_engine(text: str, *, read_only: bool = False) -> sa.Engine:

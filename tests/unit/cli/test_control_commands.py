@@ -350,9 +350,10 @@ def test_so_are_the_requirements_in_it(caller: Caller):
 
 
 def test_a_good_configuration_is_read_again(caller: Caller):
-    assert caller.run("badmin", "ckconfig") == (0, "No errors found.\n\n", "\nChecking configuration files ...\n\n")
+    status, out, err = caller.run("badmin", "ckconfig")
+    assert (status, out.splitlines()[-2:], err) == (0, ["No errors found.", ""], "\nChecking configuration files ...\n\n")
     with ScriptedMaster(caller.socket, [{"ok": {"text": ""}}], [{"refused": "User permission denied"}]):
-        assert caller.run("badmin", "reconfig").out == "No errors found.\n\nReconfiguration initiated\n"
+        assert caller.run("badmin", "reconfig").out.endswith("No errors found.\n\nReconfiguration initiated\n")
         ran = caller.run("badmin", "reconfig")
     assert (ran.status, ran.out.splitlines()[-1]) == (255, "Failed: User permission denied")
 

@@ -55,7 +55,23 @@ def test_what_lava_does_not_do_is_refused_in_a_queue_as_in_a_job() -> None:
     assert why_not("select[mem>5] rusage[mem=5]") == ""
 
 
+def _reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert main([str(folder)]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
 def test_badmin_gets_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "lsf.conf").write_text("")
-    assert main([str(tmp_path)]) == 0
-    assert json.loads(capsys.readouterr().out) == {"report": "No errors found.\n", "errors": False, "warnings": False}
+    for name in ("lsf.conf", "lsf.cluster.lava", "lsb.queues"):
+        (tmp_path / name).write_text("")
+    assert _reported(tmp_path, capsys) == {"report": "No errors found.\n", "errors": False, "warnings": False}
+
+
+def test_files_that_are_hardly_missing_on_purpose_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also one of another name, as of a cluster that lsf.shared does not name; nothing is asked for them."""
+    (tmp_path / "lsf.shared").write_text("Begin Cluster\nClusterName\nnorth\nEnd Cluster\n")
+    found = _reported(tmp_path, capsys)
+    cluster, queues, last = str(found["report"]).splitlines()
+    assert cluster.startswith(f"{tmp_path}/lsf.cluster.north: note: there is no such file: every host that the master can verify")
+    assert queues == f"{tmp_path}/lsb.queues: note: there is no such file: the only queue is normal"
+    assert (last, found["warnings"]) == ("No errors found.", False)
