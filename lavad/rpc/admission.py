@@ -63,10 +63,12 @@ class Admission:
             self._refused[hello.host] = (why, self._clock())
             if len(self._refused) > MOST_REFUSED:
                 del self._refused[next(iter(self._refused))]
+        else:
+            self._refused.pop(hello.host, None)
         return why
 
     def refused_lately(self) -> list[str]:
-        """A line for each host whose agent was refused and has not given up."""
+        """A line for each host whose agent was refused, has not given up and was not let in since."""
         since = self._clock() - LATELY
         return [f"host {host} refused: {why}" for host, (why, at) in self._refused.items() if at > since]
 

@@ -172,6 +172,14 @@ def test_a_refusal_that_repeats_is_logged_once(caplog: pytest.LogCaptureFixture)
     assert caplog.messages == ["host h3 refused: host h3 is not in lsf.cluster.lava"]
 
 
+def test_a_refusal_is_not_told_any_more_once_the_host_is_let_in() -> None:
+    door = Door()
+    door.why("h1", "agent:h2")
+    assert len(door.admission.refused_lately()) == 1
+    assert door.why("h1") == ""
+    assert door.admission.refused_lately() == []
+
+
 def test_commands_are_taken_on_the_connection_of_the_hosts_stream_alone() -> None:
     door = Door()
     assert door.vouched("agent:h1") == ("h1", "host h1 has no stream on this connection")
