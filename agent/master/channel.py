@@ -126,17 +126,17 @@ def files_of(site: Site) -> tuple[str, ...]:
 
 
 def stamp(site: Site) -> tuple[tuple[int, int], ...]:
-    """Changes when the files of the certificate, or the list of the revoked, are replaced."""
+    """Changes when the files of the certificate, or the list of the revoked, are replaced, or may be read by others."""
     found = []
     with contextlib.suppress(OSError):
         stat = os.stat(os.path.join(site.conf.get("LAVA_TLS_DIR", ""), revoked.FILE))
-        found.append((stat.st_mtime_ns, stat.st_ino))
+        found.append((stat.st_ctime_ns, stat.st_ino))
     for path in files_of(site):
         try:
             stat = os.stat(path)
         except OSError:
             return ()
-        found.append((stat.st_mtime_ns, stat.st_ino))
+        found.append((stat.st_ctime_ns, stat.st_ino))
     return tuple(found)
 
 

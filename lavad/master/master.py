@@ -273,7 +273,10 @@ class Master:
         told.add_done_callback(lambda told: told.cancelled() or told.exception())
 
     def _ending(self) -> tuple[str, ...]:
-        return () if self.watch is None else self.watch.ending
+        if self.watch is None or self.site.certificates is None:
+            return ()
+        unread = self.site.certificates.unread
+        return (*self.watch.ending, unread) if unread else self.watch.ending
 
     def _silence(self, host: str) -> float:
         return self.leases.silence(host, boottime())

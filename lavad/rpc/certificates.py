@@ -29,6 +29,9 @@ FILES = ("master.key", "master.crt", "ca.crt")
 DAY = 86400.0
 
 
+Stamp = tuple[tuple[int, int, int], ...]
+
+
 class BadCertificates(Exception):
     """Why the files cannot be used, in one line."""
 
@@ -42,7 +45,7 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 class _Read(msgspec.Struct, frozen=True):
-    stamp: tuple[tuple[int, int, int], ...]
+    stamp: Stamp
     config: grpc.ServerCertificateConfiguration
     ends: dict[str, float]
     revoked: frozenset[int]
@@ -55,7 +58,9 @@ class Certificates:
         self.folder = folder
         self._warn = warn_days * DAY
         self._read = self._load()
-        self._failed: tuple[tuple[int, int, int], ...] | None = None
+        self._failed: Stamp | None = None
+        self.unread = ""
+        """Why the files as they are now are not in force; "": they are."""
 
     def credentials(self) -> grpc.ServerCredentials:
         """Of the server, which asks for the certificates that are in force at each connection."""
@@ -71,9 +76,10 @@ class Certificates:
         try:
             self._read = self._load()
         except BadCertificates as error:
-            self._failed = stamp
-            log.error("%s; the former ones stay in force", error)
+            self._failed, self.unread = stamp, f"{error}; the former certificates stay in force"
+            log.error("%s", self.unread)
             return False
+        self._failed, self.unread = None, ""
         log.info("the certificates in %s were read again, %d are revoked", self.folder, len(self._read.revoked))
         return True
 
@@ -93,12 +99,13 @@ class Certificates:
         when = [f"ends in {int((ends - now) // DAY)} days" if ends > now else "has ended" for ends, _ in soon]
         return [f"the certificate of {name} {text}" for (_, name), text in zip(soon, when, strict=True)]
 
-    def _stamp(self) -> tuple[tuple[int, int, int], ...]:
+    def _stamp(self) -> Stamp:
+        """Changes when a file is replaced or written to, or may be read by others."""
         found = []
         for name in (*FILES, revoked.FILE):
             try:
                 stat = os.stat(Path(self.folder, name))
-                found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+                found.append((stat.st_ctime_ns, stat.st_mtime_ns, stat.st_ino))
             except OSError:
                 found.append((0, 0, 0))
         return tuple(found)

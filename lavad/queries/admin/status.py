@@ -43,6 +43,7 @@ _NOTICES = (
     ("configuration files", "badmin ckconfig on the master's host names every error; mend them there, then badmin reconfig"),
     ("lsb.events", "make room in LSB_SHAREDIR, or let lavad write there; what is missing is written then"),
     ("is revoked", "lava certs --hosts HOST makes another; copy it to that host: docs/operations.md"),
+    ("former certificates", "put files there that fit together, which lavad's account may read: docs/operations.md"),
     ("certificate", "lava certs --renew, and copy it to its host: docs/operations.md"),
     ("is not in lsf.cluster", "stop lava-agent there, or list the host and run badmin reconfig"),
     ("could not be recorded", "read the log of lavad; tell whoever maintains lava"),

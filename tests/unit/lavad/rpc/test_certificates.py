@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,29 @@ from lavad.hosts.sessions import Session, Sessions
 from lavad.rpc.certificate_watch import CertificateWatch
 from lavad.rpc.certificates import DAY, BadCertificates, Certificates, certificate_of
 
+NOBODY = 65534
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The masters' folder, with a host's certificate beside."""
     certs.make(tmp_path, "c1", ["m"], ["a"])
     return tmp_path
+
+
+@contextmanager
+def _without_rights(folder: Path) -> Iterator[None]:
+    """As an account that file modes hold for, and that has the folder."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 def test_a_certificate_holds_until_it_ends_or_is_revoked(folder: Path) -> None:
@@ -39,12 +58,27 @@ def test_a_key_that_does_not_fit_changes_nothing(folder: Path, caplog: pytest.Lo
     (folder / "master.key").write_bytes((folder / "a.key").read_bytes())
     assert not known.reload()
     assert not known.reload()  # said once
-    assert caplog.messages == [f"LAVA_TLS_DIR {folder}: master.key is not the key of master.crt; the former ones stay in force"]
+    why = f"LAVA_TLS_DIR {folder}: master.key is not the key of master.crt; the former certificates stay in force"
+    assert (caplog.messages, known.unread) == ([why], why)
     with pytest.raises(BadCertificates, match=r"master\.key is not the key of master\.crt"):
         Certificates(str(folder), 30)
     (folder / "master.key").write_bytes(former)
     os.utime(folder / "master.key", ns=(1, 1))
     assert known.reload()
+    assert known.unread == ""
+
+
+def test_a_key_that_lavads_account_may_read_at_last_is_taken_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `chown lavad master.key`, which changes nothing else of the file."""
+    monkeypatch.chdir(folder)  # what is above may be root's alone
+    with _without_rights(folder):
+        known = Certificates(".", 30)
+        certs.renew(Path("."), ["master"])
+        Path("master.key").chmod(0)
+        assert not known.reload()
+        assert known.unread == "LAVA_TLS_DIR: master.key: Permission denied; the former certificates stay in force"
+        Path("master.key").chmod(0o600)
+        assert known.reload()
 
 
 @pytest.mark.parametrize("text", [b"", b"no list"])
