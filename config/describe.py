@@ -23,6 +23,8 @@ from config.values.variables import env_vars
 
 _FORMS: dict[Callable[..., object], str] = {
     v.text: "text",
+    vc.path: "path",
+    vc.host_names: "hosts",
     v.words: "words",
     host_words: "words",
     container: "docker[image(…) options(…)]",

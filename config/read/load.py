@@ -199,6 +199,7 @@ def _assembled(
     _check_host_specs(specs, names and {*own_names, *shared.models}, problems)
     countable = reservable(shared.resources.values())
     _check_params(params, queues, sections["lsb.params"], countable, problems)
+    _check_vouching(params, own_names if default_host is None else frozenset(), conf.places, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
     taken = dict.fromkeys(users.groups, "a user group") | {part.name: "a host partition" for part in batch.partitions}
     check_guarantees(guarantees, queues, names, taken, problems)
@@ -216,8 +217,7 @@ def _assembled(
         host_models=tuple(shared.models.values()),
         applications=applications,
         limits=tuple(limit for limit, _ in limits), rusage_methods=read_methods(sections["lsb.resources"], problems),
-        service_classes=guarantees.classes, pools=guarantees.pools,
-        partitions=batch.partitions,
+        service_classes=guarantees.classes, pools=guarantees.pools, partitions=batch.partitions,
         lsf=conf.lsf,
         lsb_params=params_as_written(sections["lsb.params"]),
         confdir=folders.lsf,
@@ -235,6 +235,15 @@ def _check_params(
             if name not in countable:
                 place = _place(row, "PREEMPTABLE_RESOURCES")
                 problems.error(place, f"PREEMPTABLE_RESOURCES: {name[:200]} is nothing that jobs reserve")
+
+
+def _check_vouching(params: SiteParams, known: Set[str], places: Places, problems: Problems) -> None:
+    """``known``: the hosts; none where any may join. Masters need not be among them, and LAVA_ADMIN_HOSTS may have no domains."""
+    lists = (("LAVA_ADMIN_HOSTS", params.lava_admin_hosts), ("LAVA_SUBMIT_HOSTS", params.lava_submit_hosts))
+    taken = {"all", *params.lsf_master_list, *known, *(host.partition(".")[0] for host in known)}
+    for parameter, named in lists if known else ():
+        for name in (name for name in named if not {name, name.partition(".")[0]} & taken):
+            problems.warn(places[parameter], f"{parameter}: {shortened(name)} is not in lsf.cluster and has no effect")
 
 
 def _host_specs(

@@ -1,7 +1,7 @@
 """lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from config.check import why_least_margin
 from config.lsfconf import LOG_LEVELS, open_quote, parse_lsf_conf
@@ -14,7 +14,7 @@ from config.values import values as v
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
 from config.values.local_resources import local_resources
 from config.values.url_passwords import without_password
-from proto.database_url import why_no_database
+from proto.database_url import find_kind, why_no_database
 from proto.listen_address import split_address
 
 Places = dict[str, Place]
@@ -161,7 +161,7 @@ LSF_CONF: Table = {
     "LSB_USE_SEQUENTIAL_SIGNAL": v.yes_no,
     "LSB_SIGSTOP": vc.signal_name,
     "LSF_ROOT_USER": v.yes_no,
-    "LSF_MASTER_LIST": v.words,
+    "LSF_MASTER_LIST": vc.host_names,
     "LSB_SHAREDIR": v.text,
     "LSF_CONFDIR": v.text,
     "LSB_CONFDIR": v.text,
@@ -184,10 +184,10 @@ LSF_CONF: Table = {
     "LSB_JOB_REPORT_MAIL": v.yes_no,
     "LSB_POSTEXEC_SEND_MAIL": v.yes_no,
     "LSB_DISABLE_RERUN_POST_EXEC": v.yes_no,
-    "LAVA_RUNDIR": v.text,
-    "LAVA_SPOOLDIR": v.text,
+    "LAVA_RUNDIR": vc.path,
+    "LAVA_SPOOLDIR": vc.path,
     "LAVA_DATABASE_URL": v.text,
-    "LAVA_DATABASE_URL_FILE": v.text,
+    "LAVA_DATABASE_URL_FILE": vc.path,
     "LAVA_HOST_TIMEOUT": v.positive_seconds,
     "LAVA_BACKFILL": vc.backfill,
     "LAVA_PACK_WEIGHTS": vc.pack_weights,
@@ -198,7 +198,7 @@ LSF_CONF: Table = {
     "LAVA_HANG_TIME": v.second_count,
     "LAVA_QUERY_TIME": v.positive_seconds,
     "LAVA_USER_STORE": v.number(0),
-    "LAVA_CHKPNT_STAGE_DIR": v.text,
+    "LAVA_CHKPNT_STAGE_DIR": vc.path,
     "LAVA_CHKPNT_TRIES": v.number(1),
     "LAVA_MEMORY_FIRST": vc.memory_size,
     "LAVA_MEMORY_MAX": vc.memory_size,
@@ -214,29 +214,29 @@ LSF_CONF: Table = {
     "LAVA_TRACES": vc.traces,
     "LAVA_WEB_ADDRESS": v.text,
     "LAVA_WEB_URL": v.text,
-    "LAVA_WEB_CERT": v.text,
-    "LAVA_WEB_KEY": v.text,
+    "LAVA_WEB_CERT": vc.path,
+    "LAVA_WEB_KEY": vc.path,
     "LAVA_WEB_PROXIES": v.words,
     "LAVA_WEB_PROXY_HEADER": v.text,
-    "LAVA_WEB_PROXY_SECRET_FILE": v.text,
+    "LAVA_WEB_PROXY_SECRET_FILE": vc.path,
     "LAVA_WEB_USER": v.text,
     "LAVA_WEB_ADMIN": v.yes_no,
-    "LAVA_SUBMIT_HOSTS": v.words,
-    "LAVA_ADMIN_HOSTS": v.words,
+    "LAVA_SUBMIT_HOSTS": vc.host_names,
+    "LAVA_ADMIN_HOSTS": vc.host_names,
     "LAVA_PORT": v.number(0, 65535),
-    "LAVA_TLS_DIR": v.text,
+    "LAVA_TLS_DIR": vc.path,
     "LAVA_TLS_MASTER_NAME": v.text,
     "LAVA_CERT_WARN_DAYS": v.number(0, 3650),
     "LAVA_FENCE": v.text,
     "LAVA_KEY_FILE": v.text,
     "LAVA_MAX_SCRIPT": v.number(1, 12),
-    "LAVA_OUTPUTDIR": v.text,
+    "LAVA_OUTPUTDIR": vc.path,
     "LAVA_OUTPUT_DAYS": v.real(),
     "LAVA_OUTPUT_LIMIT": v.number(0),
     "LAVA_OUTPUT_USER_LIMIT": v.number(0),
     "LAVA_OUTPUT_RESERVE": v.number(0),
     "LAVA_JOB_PIDS": v.number(0),
-    "LAVA_CHKPNT_COPY_DIR": v.text,
+    "LAVA_CHKPNT_COPY_DIR": vc.path,
     "LAVA_CHKPNT_COPY_MAX": v.number(1),
     "LAVA_CHKPNT_COPY_WAIT": v.second_count,
     "LAVA_CHKPNT_KEEP": v.number(1, 1000),
@@ -272,6 +272,7 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         conf[name] = value
         if quote := open_quote(value):
             problems.error(place, f"{name}: the quotation mark {quote} is not closed")
+            continue
         if (newer := NEWER_LSF_NAMES.get(name, "")) in are_set:
             problems.warn(place, f"{name} has no effect, as {newer} is set: the same by its newer name")
             continue
@@ -351,9 +352,21 @@ def params_of(fields: Fields, places: Places, problems: Problems) -> SiteParams:
             split_address(address or "0")
         except ValueError as error:
             problems.error(place(name), f"{name} {error}")
+    _check_database(params, place, problems)
+    return params
+
+
+def _check_database(params: SiteParams, place: Callable[[str], Place], problems: Problems) -> None:
     if params.lava_database_url and (why := why_no_database(params.lava_database_url)):
         problems.error(place("LAVA_DATABASE_URL"), f"LAVA_DATABASE_URL: {why}")
+    if len(set(params.lsf_master_list)) > 1 and params.lava_tls_dir and not _has_server(params):
+        text = "LSF_MASTER_LIST: a second master has a store of its own, as the store is SQLite; LAVA_DATABASE_URL names another"
+        problems.warn(place("LSF_MASTER_LIST"), text)
     if without_password(params.lava_database_url) != params.lava_database_url:
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
         problems.warn(place("LAVA_DATABASE_URL"), text)
-    return params
+
+
+def _has_server(params: SiteParams) -> bool:
+    """Whether the store may be one that several masters share; what LAVA_DATABASE_URL_FILE has is lavad's alone to read."""
+    return bool(params.lava_database_url_file) or find_kind(params.lava_database_url) == "postgresql"

@@ -87,3 +87,18 @@ def priority_classes(value: str, _: v.Scope) -> str:
 def backfill(value: str, scope: v.Scope) -> Backfill:
     word = v.choice("EASY", "CONSERVATIVE")(value, scope)
     return Backfill(str(word).lower())
+
+
+def path(value: str, _: v.Scope) -> str:
+    """Daemons run in no folder of the site's."""
+    if not value.startswith("/"):
+        raise ValueError(f"{value} is not an absolute path")
+    return value
+
+
+def host_names(value: str, _: v.Scope) -> tuple[str, ...]:
+    """Of a list with blanks between them."""
+    found = tuple(value.split())
+    if wrong := next((word for word in found if set(word) & set(",;:'\"")), ""):
+        raise ValueError(f"{wrong} is no name of a host: names have blanks between them")
+    return found

@@ -106,7 +106,9 @@ def test_a_list_that_is_not_the_authoritys_changes_nothing(site: TlsCluster) -> 
     forged = certs.revoke(site.folder.path / "other", ["host1"])
     (site.tls / revoked.FILE).write_bytes(forged.read_bytes())
     wait_until(
-        lambda: "ca.crl is not signed by the authority of ca.crt; the former certificates stay in force" in _log(site), 20, "the error"
+        lambda: "ca.crl is not signed by the authority of ca.crt; the former certificates stay in force" in _log(site),
+        20,
+        "the error",
     )
     assert site.status()[:2] == ["ok", "ok"]
     (site.tls / revoked.FILE).write_bytes(good)
