@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.select import select
+from lavad.core.decide.base.select import has_filter, matching, select
 from lavad.core.job.job import Job
 from lavad.core.job.run_time import has_started
 from lavad.core.job.spec import Spec
@@ -117,7 +117,9 @@ class PeekService:
             except ArrayError as error:
                 raise Refused(str(error)) from None
             return ask.job, key_of(job, elements.min() if elements else 0)
-        for target in reversed(select(self._cluster, ask.select, caller)):
+        cluster, wanted = self._cluster, ask.select
+        found = select(cluster, wanted, caller) if has_filter(wanted) else list(matching(cluster, wanted, caller))
+        for target in reversed(found):
             if isinstance(target, int):
                 return show(target), target
             if target.keys:

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Peek, Refused
+from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.hosts import peek_requests, peek_service
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
@@ -20,7 +20,7 @@ from lavad.wire.records import PeekData
 from proto import agent_pb2 as pb
 from proto.daemon.workers import Workers
 from tests.support.stores.memory_reader import MemoryReader
-from tests.support.worlds.bench import ALICE, Bench
+from tests.support.worlds.bench import ALICE, BOB, Bench
 from web.master import PATIENCE
 
 TRAILER = {"out": "<< output from stdout >>\n"}
@@ -56,10 +56,13 @@ class Host:
             peeks.answered(self.session, PeekData(peek.id, data, len(self.output), ""))
 
 
-def shown(host: Host, **ask: Any) -> list[Any]:
+def shown(host: Host, job: str | None = None, caller: Caller = ALICE, **ask: Any) -> list[Any]:
+    """``job``: without it that of the host."""
+
     async def main() -> list[Any]:
         async with host.service() as service:
-            return [piece async for piece in service.answer(Peek(job=str(host.key), **ask), ALICE)]
+            peek = Peek(job=str(host.key) if job is None else job, **ask)
+            return [piece async for piece in service.answer(peek, caller)]
 
     return asyncio.run(main())
 
@@ -135,3 +138,13 @@ def test_what_comes_after_the_end_that_was_asked_for_is_followed() -> None:
             assert await asyncio.wait_for(anext(pieces), 30) == {"out": "y" * 500}
 
     asyncio.run(main())
+
+
+def test_without_a_job_it_shows_the_callers_newest_unfinished_one() -> None:
+    host = Host(b"of the first")
+    assert shown(host, "") == [{"out": "of the first"}, TRAILER, {"exit": 0}]
+    with pytest.raises(Refused, match="No unfinished job found"):
+        shown(host, "", BOB)
+    newest = host.bench.placed("PEND", user=ALICE.user)
+    with pytest.raises(Refused, match=f"Job <{newest}> : Not yet started"):
+        shown(host, "")
