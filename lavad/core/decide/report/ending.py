@@ -157,14 +157,15 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
 
 
 def _is_users_fault(cluster: Cluster, job: Job, run: Attempt) -> bool:
-    """Whether no other host would start it either. ``job.avoid`` has the hosts that would not."""
+    """Whether no other host would start it either. ``job.avoid`` has the hosts that would not, the last one now."""
     if run.refused_code not in _FILES:
         return run.refused_code in _FINAL
     others = any(
         host.state is HostState.OK and not host.closed and name not in job.avoid for name, host in cluster.hosts.rows.items()
     )
-    # hosts that were lost are avoided, too: they have refused nothing
-    return (len(set(job.avoid)) > 1 and job.failures > 0) or not others or job.failures + 1 >= _TRIES
+    # hosts that were lost are avoided, too: they have refused nothing, and one that refuses again is no second one
+    is_second = job.failures > 0 and len(job.avoid) > 1 and job.avoid[-1] not in job.avoid[:-1]
+    return is_second or not others or job.failures + 1 >= _TRIES
 
 
 def without_user(cluster: Cluster, key: int, now: float) -> list[ev.Event]:
@@ -249,7 +250,7 @@ def _is_lost(part: Part) -> bool:
 
 def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
     verdict, killed = run.verdict, find_kill(run)
-    if verdict is None and (killed is None or not killed.done):
+    if (verdict is None or run.refused) and (killed is None or not killed.done):
         return _never_ran(job, run, killed, now, end)
     ended = ended_unheard(cluster, run, end, now)
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)

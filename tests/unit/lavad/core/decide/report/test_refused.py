@@ -107,3 +107,24 @@ def test_a_job_that_has_found_a_host_meanwhile_goes_on(bench: Bench) -> None:
     bench.now = bench.job(key).not_before
     assert bench.step()
     assert without_user(bench.cluster, key, bench.now) == []
+
+
+def test_a_host_that_says_so_twice_is_no_second_one_beside_one_that_was_lost(bench: Bench) -> None:
+    key = bench.placed(rerunnable=True, hosts=("h1", "h2"))
+    bench.take(silent(bench.cluster, "h1", bench.now))
+    bench.take(expired(bench.cluster, "h1", [key], bench.now))
+    for _ in range(2):
+        assert bench.step()[key] == {"h2": 1}
+        assert bench.said("refused", key, "h2", "checkpoint", "why") == ["PartRefused", "JobRequeued"]
+        bench.now = bench.job(key).not_before
+
+
+def test_a_gang_that_a_host_refused_ends_with_that_and_not_as_its_other_part_did(bench: Bench) -> None:
+    """What was prepared on the other host is killed."""
+    key = bench.submit(slots=2, max_slots=2, resreq="span[ptile=1]")
+    first, second = bench.step()[key]
+    bench.said("prepared", key, second, f"{second}:1")
+    bench.said("refused", key, first, "not_allowed", "why")
+    bench.ended(key, second, status=9)
+    outcome = bench.outcome(key)
+    assert (outcome.status, outcome.reason, outcome.why) == (255 << 8, TermReason.TERM_OTHER, "why")
