@@ -294,4 +294,5 @@ def test_an_upgrade_needs_the_lease(site: Site, capsys: pytest.CaptureFixture[st
 
 def test_a_store_that_cannot_be_named_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["check", "--dir", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"lava db check: {tmp_path}/run/database: No such file or directory\n"
+    said = "which should hold the URL of the database: No such file or directory"
+    assert capsys.readouterr().err == f"lava db check: {tmp_path}/run/database, {said}\n"
