@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.gpu_book import gpu_memory
 from lavad.core.job.job import Job, Part
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState
@@ -30,6 +31,24 @@ def running(cluster: Cluster) -> list[tuple[Job, Spec, list[Part]]]:
             parts = [part for part in job.run.parts if part.state not in OVER]
             found.append((job, cluster.specs.rows[job.spec], parts))
     return found
+
+
+def check_capacity(cluster: Cluster) -> None:
+    """No host has more slots in use than it has, no GPU more memory reserved; where neither changes, slots of preempted jobs free."""
+    slots: Counter[str] = Counter()
+    memory: Counter[tuple[str, str]] = Counter()
+    for job, spec, parts in running(cluster):
+        given_up = bool(job.preempted_for) and not job.preempted_for_good
+        for part in parts:
+            slots[part.host] += 0 if given_up else part.slots
+            memory.update({(part.host, gpu): round(gpu_memory(spec)) for gpu in part.gpus})
+    for host, used in slots.items():
+        has = cluster.slots_of(host)
+        require(has < 0 or used <= has, f"host {host} has {has} slots and {used} are in use")
+    for name, row in cluster.hosts.rows.items():
+        for card in row.facts.gpus:
+            mine = memory[name, card.uuid]
+            require(mine <= card.memory + 1, f"GPU {card.uuid} of host {name} has {card.memory} MB, {mine} are reserved")
 
 
 def check_hosts(cluster: Cluster, slots: int, mem: float) -> None:

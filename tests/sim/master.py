@@ -33,6 +33,7 @@ from lavad.sched.state.scheduler_cache import SchedulerCache
 from lavad.store.batch import Batch, batch_of
 from proto.answers import Answer
 from tests.sim.agents import Host
+from tests.sim.checks import check_capacity
 from tests.sim.net import Order, Stream
 from tests.sim.timeline import Timeline
 from tests.support.worlds.snapshot import snapshot
@@ -74,6 +75,8 @@ class Master:
     """Seconds between two cycles of the scheduler."""
     checks = True
     """Every turn is checked for what must hold of a cluster."""
+    capacity_changes = False
+    """Hosts may come to have fewer slots than are in use there."""
 
     def __init__(self, time: Timeline, disk: Disk, conf: Conf, hosts: dict[str, Host]) -> None:
         self.time, self.disk, self.hosts = time, disk, hosts
@@ -158,6 +161,8 @@ class Master:
             answers.append((ask, answer, ""))
         if self.checks:
             check_invariants(self.cluster)
+            if not self.capacity_changes:
+                check_capacity(self.cluster)
         delay = self.time.random.uniform(0.001, 0.02)
         self.time.after(delay, lambda: self._committed(before, events, given, answers))
 

@@ -82,7 +82,7 @@ BROKEN_MASTERS = [
     (CommitsNothing, "was acknowledged and is lost|given out twice|than its submission", FAULTS),
     (FencesAtOnce, "at the same time", ("net",)),
     (AnswersAnew, r"submissions made \d+ jobs", FAULTS),
-    (PutsAllOnOneHost, r"slots and \d+ are taken", FAULTS),
+    (PutsAllOnOneHost, r"slots and \d+ are in use", FAULTS),
 ]
 SHOWS_AT: dict[type[Host], int] = {StartsAtPrepare: 8, IgnoresKills: 26}
 """A seed shortly before one that has shown it, for what few of them show."""

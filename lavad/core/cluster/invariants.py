@@ -6,14 +6,14 @@ call it in a batch.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU, gpu_memory, gpu_weight
+from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU, gpu_weight
 from lavad.core.job.depend import Depend
-from lavad.core.job.job import Array, Job, Part
+from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.states import FINAL, OVER, STARTED, WAITING
 
@@ -169,37 +169,24 @@ def _require_same(name: str, is_now: Mapping[K, object], should_be: Mapping[K, o
 
 
 def _check_hosts(cluster: Cluster) -> None:
-    """No host has more slots in use than it has, no GPU more than one exclusive job or more memory reserved than it has.
+    """No CPU is bound to two jobs, and no GPU that a job has for itself is another's.
 
-    Slots of preempted jobs count as free.
+    Slots, and memory of GPUs, are not among it: of what is in use there may be more than there is, once somebody has given the
+    host fewer slots, or it has come back with fewer CPUs.
     """
-    slots: Counter[str] = Counter()
     gpus: Counter[tuple[str, str]] = Counter()
-    memory: defaultdict[tuple[str, str], float] = defaultdict(float)
     for job in cluster.jobs.rows.values():
         if job.run is None:
             continue
-        given_up = bool(job.preempted_for) and not job.preempted_for_good
-        spec = cluster.specs.rows[job.spec]
-        weight, reserved = gpu_weight(spec), gpu_memory(spec)
-        parts: list[Part] = [part for part in job.run.parts if part.state not in OVER]
-        for part in parts:
-            slots[part.host] += 0 if given_up else part.slots
-            gpus.update({(part.host, gpu): weight for gpu in part.gpus})
-            for gpu in part.gpus:
-                memory[part.host, gpu] += reserved
+        weight = gpu_weight(cluster.specs.rows[job.spec])
+        for part in job.run.parts:
+            if part.state not in OVER:
+                gpus.update({(part.host, gpu): weight for gpu in part.gpus})
     for host, use in cluster.use.hosts.items():
         twice = [cpu for cpu, count in use.cpus.items() if count > 1]
         _require(not twice, f"CPUs {twice} of host {host} are given to several jobs")
-    for host, taken in slots.items():
-        limit = cluster.slots_of(host)
-        _require(limit < 0 or taken <= limit, f"host {host} has {limit} slots and {taken} are taken")
     for (host, gpu), taken in gpus.items():
         _require(taken <= EXCLUSIVE_GPU, f"GPU {gpu} of host {host} is exclusive to one job and has another")
-    for name, row in cluster.hosts.rows.items():
-        for card in row.facts.gpus:
-            mine = memory[name, card.uuid]
-            _require(mine <= card.memory + 1e-6, f"GPU {card.uuid} of host {name} has {card.memory} MB, {mine} are reserved")
 
 
 def _check_counters(cluster: Cluster) -> None:

@@ -118,6 +118,6 @@ def drop_finished_array(cluster: Cluster, job: int) -> None:
     if not array.pending and not array.held and job not in cluster.elements:
         if job in cluster.conditions.named:
             known = cluster.ended.rows.get(job) or Ended()
-            cluster.ended.put(job, replace(known, indices=array.indices))
+            cluster.ended.put(job, replace(known, indices=array.indices, totals=(array.done, array.exited)))
         cluster.finished_arrays[job] = array
         cluster.arrays.drop(job)

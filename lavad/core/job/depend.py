@@ -53,6 +53,9 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     """All elements that an array was submitted with, once it has left memory."""
     post_failed: Ranges = EMPTY
     """Those whose post-execution command failed."""
+    totals: tuple[int, int] | None = None
+    """How many elements of an array that has left memory are DONE and EXIT, also of those that are not in ``done`` and ``exited``
+    as they had ended before the condition was given."""
 
     def with_element(self, index: int, code: int | None, post_failed: bool = False) -> Ended:
         """With one more finished element; ``code``: exit code, None: DONE."""
@@ -82,7 +85,7 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
         one = Ranges.span(index, index)
         exited = tuple((code, left) for code, elements in self.exited if (left := elements.minus(one)))
         failed = self.post_failed.minus(one)
-        return msgspec.structs.replace(self, done=self.done.minus(one), exited=exited, post_failed=failed)
+        return msgspec.structs.replace(self, done=self.done.minus(one), exited=exited, post_failed=failed, totals=None)
 
     @property
     def exits(self) -> Ranges:

@@ -175,11 +175,12 @@ def of_ended(ended: Ended, only: Ranges | None) -> JobCounts:
     done = ended.done if only is None else ended.done.intersect(only)
     exited = ended.exits if only is None else ended.exits.intersect(only)
     failed = len(ended.post_failed if only is None else ended.post_failed.intersect(only))
+    counts = ended.totals if only is None and ended.totals is not None else (len(done), len(exited))
     return JobCounts(
-        done=len(done),
-        exit=len(exited),
+        done=counts[0],
+        exit=counts[1],
         exit_codes=_codes(ended, only),
-        post_done=len(done) + len(exited) - failed,
+        post_done=sum(counts) - failed,
         post_err=failed,
     )
 

@@ -21,6 +21,7 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.rules.dependency_eval import counts_of, of_ended
 from lavad.core.site.rights import is_admin
 
+POST = ("post_done", "post_err")
 DIFFERENT_SIZE = "Dependent arrays do not have the same size"
 ONE = Ranges.span(1, 1)
 MAX_NAMED = 100_000
@@ -115,7 +116,7 @@ class _Reading:
         self._count += len(jobs)
         if self._count > MAX_NAMED:
             raise Refused(f"{shown(ref)}: Dependency condition names more than {MAX_NAMED} jobs")
-        plain = ref.indices is None and not ref.same_index and not question.op
+        plain = not _asks_elements(question)
         if question not in self._read and not (are_live and plain):
             self._read.add(question)
             for job in jobs if are_live or ref.id else self._apart(jobs, question, indices):
@@ -183,8 +184,8 @@ class _Reading:
             self._check(ref, ONE if ref.indices is None and not ref.same_index else None, indices)
         elif array is not None:
             self._check(ref, array.indices, indices)
-            if ref.indices is not None or ref.same_index or question.op:
-                self._live_array(array)
+            if _asks_elements(question):
+                self._live_array(array, question)
         elif job in cluster.ended.rows and len(cluster.ended.rows[job]) >= len(cluster.ended.rows[job].indices or ONE):
             self._check(ref, cluster.ended.rows[job].indices or None, indices)
         elif job not in self.known.jobs:
@@ -202,14 +203,14 @@ class _Reading:
         if ref.indices is not None and (own is None or ref.indices.minus(own)):
             raise Refused(f"{shown(ref)}: {UNKNOWN}")
 
-    def _live_array(self, array: Array) -> None:
+    def _live_array(self, array: Array, question: Question) -> None:
         """How its elements have ended; where the counts are not enough, from the store."""
         tracked = self.cluster.ended.rows.get(array.job) or Ended()
         if len(tracked) == array.done + array.exited:
             return
         live = Ranges.from_indices(key >> 32 for key in self.cluster.elements.get(array.job, ()))
         over = array.indices.minus(array.pending).minus(array.held).minus(live)
-        if not array.exited:
+        if not array.exited and question.function not in POST:
             self.ended[array.job] = Ended(done=over)
             return
         read = self.known.elements.get(array.job)
@@ -218,6 +219,12 @@ class _Reading:
             self.ended[array.job] = both
         else:
             self.missing_elements.append(array.job)
+
+
+def _asks_elements(question: Question) -> bool:
+    """Whether it takes how each element of an array ended, and not only how many of them ended well and badly."""
+    ref = question.ref
+    return ref.indices is not None or ref.same_index or bool(question.op) or question.function in POST
 
 
 def _wanted(ref: JobRef) -> str:
