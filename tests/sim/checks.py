@@ -34,7 +34,7 @@ def running(cluster: Cluster) -> list[tuple[Job, Spec, list[Part]]]:
 
 
 def check_capacity(cluster: Cluster) -> None:
-    """No host has more slots in use than it has, no GPU more memory reserved; where neither changes, slots of preempted jobs free."""
+    """Where no capacity changes, none is exceeded: slots of hosts, of which preempted jobs have none, and memory of GPUs."""
     slots: Counter[str] = Counter()
     memory: Counter[tuple[str, str]] = Counter()
     for job, spec, parts in running(cluster):

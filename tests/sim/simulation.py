@@ -39,6 +39,11 @@ FAULTS = ("cut", "cut", "agent", "boot", "net", "master", "commit", "before", "a
 class Simulation:
     """``run`` lives through ``faulty`` seconds of faults and then to the end of every job; raises ``Broken``."""
 
+    away: tuple[float, ...] = (0.5, 5.0, 40.0, 90.0, 500.0, 900.0)
+    """Seconds for which a host, a network or a master is gone."""
+    users_pause = 60.0
+    """The longest between two requests of users."""
+
     def __init__(
         self,
         seed: int,
@@ -127,7 +132,7 @@ class Simulation:
             self._submit()
         elif self.acknowledged:
             self._control()
-        self.time.after(random.uniform(1.0, 60.0), self._client)
+        self.time.after(random.uniform(1.0, self.users_pause), self._client)
 
     def _options(self) -> dict[str, OptionValue]:
         random = self.time.random
@@ -258,7 +263,7 @@ class Simulation:
                 host.trouble = 0.0
             return
         host = self.hosts[random.choice(self.names)]
-        away = random.choice((0.5, 5.0, 40.0, 90.0, 500.0, 900.0))
+        away = random.choice(self.away)
         what = random.choice(self.faults)
         if what == "cut" and host.stream is not None:
             self.time.tell(f"{host.name}: its stream breaks")

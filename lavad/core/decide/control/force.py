@@ -55,13 +55,16 @@ def _job(cluster: Cluster, text: str, caller: Caller) -> Job:
 
 
 def _placed(cluster: Cluster, spec: Spec, words: list[str]) -> tuple[Placed, ...]:
-    """Slots and GPUs on the named hosts (``h1#2``: at most two slots there) in their order; without names, on any hosts."""
+    """Slots and GPUs on the named hosts (``h1#2``: at most two slots there) in their order; without names, on any hosts but
+    those that a job has for itself, as in LSF."""
     ledger = Ledger(cluster)
     left, parts = spec.slots, []
     for name, most in _hosts(cluster, words).items():
         if ledger.why_not_host(name):
             continue
         mine = ledger.host(name)
+        if mine.exclusive and not words:
+            continue
         slots = min(left, most, mine.free)
         if spec.gpu is not None:
             slots = _with_gpus(mine, spec.gpu, slots)

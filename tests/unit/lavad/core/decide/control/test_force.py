@@ -124,3 +124,16 @@ def test_a_closed_host_is_not_forced_to_take_it() -> None:
     job = world.submit(slots=2)
     brun(world, job, hosts=["h1", "h2"])
     assert world.running()[job] == {"h2": 2}
+
+
+def test_a_host_that_a_job_has_for_itself_is_taken_only_by_name() -> None:
+    world = world_of(QueueConfig(name="q", priority=30, exclusive=True))
+    alone, other = world.submit(queue="q", exclusive=True), world.submit(queue="q")
+    step(world)
+    (host,) = world.running()[alone]
+    for name in world.cluster.hosts.rows:
+        world.host_switch(name, closed=name != host)
+    with pytest.raises(Refused, match="Not enough free job slots on the hosts"):
+        brun(world, other)
+    brun(world, other, hosts=[host])
+    assert world.running()[other] == {host: 1}
