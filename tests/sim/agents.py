@@ -185,6 +185,8 @@ class Host:
         if order.lease:
             self.watch.leased.add(effect.key)
             self.watch.may_repeat.add(effect.key)
+        else:
+            self.watch.leased.discard(effect.key)  # bswitch to another queue
         if stale or self.time.random.random() < self.trouble:
             self.refused.add(effect.uid)  # the master may offer it again before it hears of this
             self._say(self._report("refused", effect.key, effect.uid, "start", "an old order" if stale else "trouble"))

@@ -114,7 +114,7 @@ class _Cycle:
         """Begin a class; None where it waits for a reason that is no host's, or is blocked and nothing has changed."""
         state, cache = self.state, self.state.cache
         entry = cache.classes[number]
-        if not state.free and entry.blocked >= 0 and not (cache.retry_blocked or state.retry_blocked):
+        if not state.free and not (cache.retry_blocked or state.retry_blocked) and cache.is_passed_over(entry):
             return None
         if self.builder.goals is not None and self.builder.goals.is_full(number):
             self._wait(number, entry, PendReason.SLA_OPTIMUM)

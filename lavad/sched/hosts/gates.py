@@ -29,7 +29,7 @@ def _why_not_queue(state: CycleState, queue: QueueConfig) -> int:
         if not text:
             continue
         state.wake_at_change(text)
-        if not state.cache.is_window_open(text, state.local):
+        if not state.cache.windows.is_open(text, state.local):
             reason = PendReason.QUE_WINDOW
     return reason
 

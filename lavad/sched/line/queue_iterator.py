@@ -110,10 +110,16 @@ class QueueIterator(Generic[V]):
 
     def _skip(self) -> None:
         """Pass over classes that hosts block, while nothing makes room for any."""
-        state, line, classes = self._state, self._line, self._state.cache.classes
-        if not state.retry_blocked:
-            rest = range(self._at, len(line))
-            self._at = next((at for at in rest if classes[line[at][1]].blocked < 0), len(line))
+        if self._state.retry_blocked:
+            return
+        line, cache = self._line, self._state.cache
+        classes, since = cache.classes, cache.changed.everything
+        for at in range(self._at, len(line)):
+            entry = classes[line[at][1]]
+            if (entry.blocked < since or entry.stale) and not cache.is_passed_over(entry):
+                self._at = at
+                return
+        self._at = len(line)
 
     def _take(self, entry: tuple[Order, int, _OpenClass[V] | _StreamTail]) -> tuple[int, V | None]:
         _, number, what = entry

@@ -237,10 +237,10 @@ class SuspendResume:
         if not queue.run_window:
             return False
         self.state.wake_at_change(queue.run_window)
-        return not self.state.cache.is_window_open(queue.run_window, self.state.local)
+        return not self.state.cache.windows.is_open(queue.run_window, self.state.local)
 
     def _host_closed(self, conf: HostConfig) -> bool:
-        return bool(conf.run_window) and not self.state.cache.is_window_open(conf.run_window, self.state.local)
+        return bool(conf.run_window) and not self.state.cache.windows.is_open(conf.run_window, self.state.local)
 
     def _overloaded(self, row: Row, queue: QueueConfig, conf: HostConfig) -> str:
         """Why a job of this queue must not run on this host now, as bjobs -s shows it; "": it may."""

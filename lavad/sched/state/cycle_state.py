@@ -39,7 +39,7 @@ class CycleState:
         self.ledger = Ledger(cluster)
         cache.renew(self.ledger, soft, local)
         self.run_times = cache.run_times
-        self.clock = cache.clock(local)
+        self.clock = cache.windows.clock(local)
         self.rows: list[Row] = cache.rows
         self.columns: Columns | None = cache.columns
         self.shares = Shares(cache.ranking.policies, cluster, soft, now)
@@ -91,7 +91,7 @@ class CycleState:
 
     def wake_at_change(self, text: str) -> None:
         """Wake the scheduler when this time window opens or closes."""
-        seconds = self.cache.next_window_change(text, self.local)
+        seconds = self.cache.windows.next_change(text, self.local)
         if seconds is not None:
             self.wake(self.now + seconds)
 

@@ -24,7 +24,7 @@ def _why_late(state: CycleState, need: Need, seconds: int) -> int:
         return PendReason.HOST_MISS_DEADLINE
     if not need.queue.run_window or not seconds or need.queue.ignore_deadline:
         return 0
-    left = state.cache.next_window_change(need.queue.run_window, state.local)
+    left = state.cache.windows.next_change(need.queue.run_window, state.local)
     return PendReason.QUE_WINDOW_WILL_CLOSE if left is not None and seconds > left else 0
 
 

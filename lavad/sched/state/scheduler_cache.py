@@ -12,11 +12,10 @@ from lavad.core.cluster.usage_index import HostUse
 from lavad.core.cluster.versioned_table import Pending
 from lavad.core.lang.resreq.text import Expr
 from lavad.core.lang.states import HostState
-from lavad.core.lang.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
+from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, WhyClass
 from lavad.core.rules.cpu_factors import RunTimes
-from lavad.core.rules.goals.work import Clock
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import Ends
 from lavad.core.site.conf import Conf
@@ -35,14 +34,16 @@ from lavad.sched.state.changed_hosts import ChangedHosts
 from lavad.sched.state.goal_cache import GoalCache, goal_cache
 from lavad.sched.state.pool_cache import PoolCache
 from lavad.sched.state.turns import Turns
+from lavad.sched.state.window_cache import WindowCache
 
 Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
 absolute priority; () where nothing does), queue priority, user priority, btop/bbot, SCHEDULER, submission, job, index."""
 
-
 SPARE = 1000
 """What is kept of classes that have no pending job any more, at most."""
+LOOKS = 1_000
+"""Classes that are looked at in one cycle only to learn why they wait by now."""
 WEEK = 604_800
 ZONE_ERROR = 2.0
 """Seconds; local time is in whole seconds."""
@@ -159,7 +160,7 @@ class SchedulerCache:
         self.line: list[tuple[Order, int]] = []
         self.streams: dict[Stream, list[tuple[Order, int]]] = {}
         self.ranking = Ranking(Conf())
-        self.windows: dict[str, Windows] = {}
+        self.windows = WindowCache()
         self.state_seen = 0
         """Grows when a host's record, window or membership changes."""
         self.rows_seen = 0
@@ -167,6 +168,7 @@ class SchedulerCache:
         self.changed = ChangedHosts()
         self.turns, self.reserving = Turns(), Turns()
         """Of classes that stay blocked, to learn why they wait now; of those for which nothing could be reserved."""
+        self._looks = 0
         self.retry_blocked = False
         """Something is reserved, suspended or preempted: blocked classes are looked at again in each cycle."""
         self.rules = Rules(Conf())
@@ -202,12 +204,20 @@ class SchedulerCache:
         if not self._factors_seen:
             self._renew_run_times(cluster)
         if self.goals is not None:
-            self.goals.renew(self.classes, self.clock(local))
+            self.goals.renew(self.classes, self.windows.clock(local))
         if len(self.eligibilities) > SPARE + 4 * len(self.classes):
             self.eligibilities.clear()
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
         if self.retry_blocked:
             self.changed.note_all()
+        self._looks = LOOKS
+
+    def is_passed_over(self, entry: PendingClass) -> bool:
+        """Where nothing can start: whether it is known why a class waits. It is not once a host was closed, or is back."""
+        if entry.blocked >= 0 and (entry.blocked < self.changed.everything or entry.stale):
+            self._looks -= 1
+            return self._looks < 0
+        return entry.blocked >= 0
 
     def _renew_run_times(self, cluster: Cluster) -> None:
         self.run_times, self._factors_seen = RunTimes(cluster), True
@@ -310,34 +320,11 @@ class SchedulerCache:
         if row.load is None:
             return PendReason.LOAD_UNAVAIL
         texts = self.host_windows.get(row.name, ())
-        return 0 if all(self.is_window_open(text, local) for text in texts) else PendReason.HOST_WINDOW
-
-    def window(self, text: str) -> Windows:
-        """A parsed time window; one that does not parse is open at all times."""
-        found = self.windows.get(text)
-        if found is None:
-            try:
-                found = parse_windows(text)
-            except WindowError:
-                found = Windows()
-            self.windows[text] = found
-        return found
-
-    def is_window_open(self, text: str, local: Local) -> bool:
-        """Whether a time window is open; "" always is."""
-        return not text or is_open(self.window(text), local)
-
-    def next_window_change(self, text: str, local: Local) -> int | None:
-        """Seconds until a window opens or closes; None: never."""
-        return next_change(self.window(text), local) if text else None
-
-    def clock(self, local: Local) -> Clock:
-        """Of time windows at this time."""
-        return Clock(lambda text: self.is_window_open(text, local), lambda text: self.next_window_change(text, local))
+        return 0 if all(self.windows.is_open(text, local) for text in texts) else PendReason.HOST_WINDOW
 
     def note_idle(self, plan: Plan, now: float, local: Local) -> None:
         """A cycle is over: if it decided nothing, the next need not look while nothing changes."""
-        still = not (plan.decides or self.retry_blocked)
+        still = not (plan.decides or self.retry_blocked or self._looks < 0)
         self.idle = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
 
     def find_idle_wake_time(self, cluster: Cluster, now: float, local: Local) -> float | None:
