@@ -340,6 +340,10 @@ class Master:
         """What becomes of a plan."""
         return accept_plan(cluster, plan, now, seed)
 
+    def plan(self, memory: SchedulerCache) -> Plan:
+        """What the scheduler proposes."""
+        return schedule(self.cluster, self.soft, self.time.now + self.day_clock, (1, 12 * 3600), memory)
+
     # -- the scheduler -------------------------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
@@ -350,7 +354,7 @@ class Master:
             return
         for name in self.hosts:
             self.soft.load.setdefault(name, dict(QUIET))
-        plan = schedule(self.cluster, self.soft, self.time.now + self.day_clock, (1, 12 * 3600), self.memory)
+        plan = self.plan(self.memory)
         self.seeds += 1
         seed = f"e{self.disk.epoch}s{self.seeds}."
 

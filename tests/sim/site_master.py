@@ -18,6 +18,8 @@ from lavad.core.events.apply import apply_all
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.core.lang.states import JobState
 from lavad.core.lang.windows import local_of
+from lavad.core.plan.plan import Plan
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from proto.answers import Answer
 from tests.sim.agents import Host
 from tests.sim.checks import require, running
@@ -29,6 +31,10 @@ GROUP = "/team"
 MANY = 100_000
 BRUN = "brun"
 """How the uids of attempts begin that an administrator starts."""
+
+OFTEN = 5
+"""Of so many cycles one is compared with that of a scheduler without memory."""
+DECIDED = ("placements", "chunks", "preemptions", "resumes", "suspensions", "releases", "holds", "growths")
 
 
 def local(now: float) -> datetime:
@@ -58,6 +64,16 @@ class SiteMaster(Master):
             self.ask(partial(_departs, name))
         if by_time.migrations(self.cluster, self.time.now).events:
             self.ask(by_time.migrations)
+
+    def plan(self, memory: SchedulerCache) -> Plan:
+        """What the scheduler proposes; now and then also as one that remembers nothing of earlier cycles would."""
+        plan = super().plan(memory)
+        if self.seeds % OFTEN == 0:
+            fresh = super().plan(SchedulerCache(chunks=True))
+            for name in DECIDED:
+                kept, anew = getattr(plan, name), getattr(fresh, name)
+                require(kept == anew, f"{name} are {kept}, and without memory {anew}")
+        return plan
 
     def greet(self, host: Host, stream: Stream) -> None:
         """A host that the configuration does not name may come back only while it is still to leave."""
