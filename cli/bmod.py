@@ -35,7 +35,6 @@ def run(context: Context) -> int:
         options = last_rival(options)
         site = site_of(context, conf, "bmod")
         if site is not None:
-            context.need_own_process()
             site.check(work, options, {})
         add_local_inputs(context, options)
         check_options(options)

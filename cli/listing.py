@@ -67,8 +67,8 @@ def _bacct(context: Context, client: Client, options: Options, words: list[str])
     """``-f FILE``: jobs of an lsb.acct; ``-M FILE``: the hosts in it, beside those of ``-m``."""
     from cli.client import lsf_file
 
-    lsf_file.send(context, options, words, "JOB_FINISH", stdin=True)
     add_hosts_of_file(context, options)
+    lsf_file.send(context, options, words, "JOB_FINISH", stdin=True)
 
 
 def add_hosts_of_file(context: Context, options: Options) -> None:

@@ -235,6 +235,7 @@ class Client:
         pause = FIRST_PAUSE
         tries = 0
         self._frame, self._sent = {**frame, "v": PROTOCOL}, False
+        self.context.acts()
         while not self._sent_round(receiver, patience):
             tries += 1
             if tries == self.tries:

@@ -6,6 +6,7 @@ Rule: a command touches the outside world only through its Context, the socket a
 from __future__ import annotations
 
 import os
+from _socket import MSG_DONTWAIT
 
 LSF_FAILED = 255
 INTERRUPTED = 130
@@ -16,6 +17,7 @@ FOLDER_GONE = "The current working directory no longer exists"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket as Socket
     from collections.abc import Callable
 
 
@@ -53,9 +55,9 @@ class OwnProcess(BaseException):
 class Context:
     """What a command is called with. ``cwd`` is "" where the folder is gone."""
 
-    __slots__ = ("argv", "cwd", "environ", "said", "stderr", "stdin", "stdout", "taken", "umask")
-    of_server = False
-    """Whether this process is a server's (``cli/native``)."""
+    __slots__ = ("acted", "argv", "cwd", "environ", "said", "stderr", "stdin", "stdout", "taken", "umask")
+    caller: Socket | None = None
+    """The connection to the caller, where this process is a server's (``cli/native``)."""
 
     def __init__(
         self,
@@ -78,18 +80,33 @@ class Context:
         """What was last written to stderr."""
         self.taken = b""
         """What has been read of standard input."""
+        self.acted = self.caller is None
+        """Whether ``acts`` was said, or nobody but this process can do the command."""
+
+    def acts(self) -> None:
+        """Said before anything is sent or printed, or read of standard input: until then the caller can still do the command."""
+        if self.acted:
+            return
+        self.acted = True
+        assert self.caller is not None
+        try:
+            self.caller.recv(1, MSG_DONTWAIT)
+        except OSError:  # a caller of an older lava has sent nothing for this
+            pass
 
     def need_own_process(self) -> None:
         """Said before anything is sent or printed, of what needs the caller's terminal, session or signals."""
-        if self.of_server:
+        if self.caller is not None:
             raise OwnProcess(self.taken)
 
     def out(self, text: str) -> None:
         """Write to stdout, unbuffered, so that stdout and stderr keep their order."""
+        self.acts()
         _write(self.stdout, text)
 
     def err(self, text: str) -> None:
         """Write to stderr; that it is closed is no error."""
+        self.acts()
         self.said = text
         try:
             _write(self.stderr, text)
@@ -101,7 +118,7 @@ class Context:
         path = os.path.join(self.cwd, name)
         if not os.path.isabs(path):
             raise Fail(FOLDER_GONE)
-        if self.of_server and name != NOTHING and os.path.realpath(path).startswith(("/dev/", "/proc/")):
+        if self.caller is not None and name != NOTHING and os.path.realpath(path).startswith(("/dev/", "/proc/")):
             self.need_own_process()  # /dev/fd/5, or a link to it, is another file in another process
         return path
 
@@ -169,10 +186,19 @@ def finish(run: Callable[[Context], int], context: Context) -> int:
     """Run a command; its exit status. Whatever happens, the user reads one line and no traceback; on a terminal a hint, too."""
     status = _finished(run, context)
     if status and context.said and os.isatty(context.stderr):
+        context.err(_hint(context))
+    return status
+
+
+def _hint(context: Context) -> str:
+    try:
         from cli.client.hints import hint
 
-        context.err(hint(context, context.said))
-    return status
+        return hint(context, context.said)
+    except Exception:
+        if context.environ.get("LAVA_DEBUG"):
+            raise
+        return ""  # what went wrong was said
 
 
 def _finished(run: Callable[[Context], int], context: Context) -> int:
@@ -194,6 +220,8 @@ def _finished(run: Callable[[Context], int], context: Context) -> int:
     except Exception as error:
         if context.environ.get("LAVA_DEBUG"):
             raise
+        if not context.acted:
+            context.need_own_process()  # lava's files may have changed since this server was started
         context.err(f"internal error (LAVA_DEBUG=1 shows more): {type(error).__name__}: {error}\n")
         return LSF_FAILED
 

@@ -60,6 +60,8 @@ def _packed(context: Context, name: str, wanted: Callable[[bytes], bool], stdin:
     pieces: list[bytes] = []
     size = 0
     foreign = False
+    if stdin and name == STDIN:
+        context.acts()
     try:
         with open(context.stdin if stdin and name == STDIN else context.path(name), "rb", closefd=name != STDIN) as file:
             for line in lines(name, file):

@@ -6,8 +6,9 @@
  * - The server is a process of the same user, and could have been started by this very process: its socket is named by
  *   everything that a process inherits and that decides what it may open and how (identity()), and lies in a folder that
  *   nobody else can enter.
- * - The request is sent at once and whole, and only to a worker of the server that has said that it is ready. Up to then, and
- *   where the worker ended without reading it, the plain command is run; afterwards never again, so nothing is submitted twice.
+ * - The request is sent at once and whole, and only to a worker of the server that has said that it is ready. A byte behind it
+ *   stays unread until just before the worker prints, sends or reads anything for the caller. Up to then the plain command is run,
+ *   whatever becomes of the worker; afterwards never again, so nothing is submitted twice.
  * - Nothing of the command runs on after this process has ended: the server's process ends with the connection.
  */
 #define _GNU_SOURCE
@@ -69,7 +70,8 @@ static ssize_t put_request(char *request, char **argv)
     return (ssize_t)size;
 }
 
-/* The request and the caller's files, without waiting; 0 where all of it is on its way. The worker acts on no part of one. */
+/* The request with the byte behind it and the caller's files, without waiting; 0 where all of it is on its way. The worker acts on no
+ * part of one. */
 static int send_request(int link, char **argv)
 {
     static char request[LONGEST_REQUEST];
@@ -77,8 +79,8 @@ static int send_request(int link, char **argv)
     int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int files[4] = {0, 1, 2, here};
     union { struct cmsghdr head; char room[CMSG_SPACE(sizeof files)]; } rights;
-    struct iovec data = {request, size < 0 ? 0 : (size_t)size};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+    struct iovec data[2] = {{request, size < 0 ? 0 : (size_t)size}, {"\n", 1}};
+    struct msghdr message = {.msg_iov = data, .msg_iovlen = 2, .msg_control = &rights, .msg_controllen = sizeof rights};
 
     if (size < 0 || here < 0)
         return -1;
@@ -89,7 +91,7 @@ static int send_request(int link, char **argv)
     memcpy(CMSG_DATA(&rights.head), files, sizeof files);
     ssize_t sent = sendmsg(link, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(here);
-    return sent == size ? 0 : -1;
+    return sent >= size ? 0 : -1; /* without the byte behind it, it may be done all the same */
 }
 
 static void catch(int number)
@@ -149,7 +151,7 @@ static int answer(int link, const sigset_t *before)
     }
     if (size == 2 && bytes[0] == 'D')
         return (unsigned char)bytes[1];
-    if (size < 0 ? errno == ECONNRESET : size > 0 && bytes[0] == 'P') { /* ECONNRESET: it ended with the request unread */
+    if (size < 0 ? errno == ECONNRESET : size > 0 && bytes[0] == 'P') { /* ECONNRESET: it ended with something unread */
         if (size > 0 && message.msg_controllen >= CMSG_LEN(sizeof(int)))
             dup2(*(int *)CMSG_DATA(&rights.head), 0);
         return -1;

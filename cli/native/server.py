@@ -7,6 +7,7 @@ what runs then goes on. ``worker.py`` says how one request is done.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import select
 import signal
@@ -20,7 +21,6 @@ from importlib import import_module
 from mmap import mmap
 from struct import pack
 
-from cli.client.context import Context
 from cli.native.worker import ACCEPT_SECONDS, BUSY, ENDED, FREE, MOST, SPARE, Shared, Worker
 from proto.commands import COMMANDS, NATIVE
 
@@ -50,7 +50,9 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, _end)
     try:
         if _sweep(name) < MOST_SERVERS:
-            Server(name).run()
+            commands = _commands()
+            if not _changed_since(_start(), _files()):
+                Server(name, commands).run()
     finally:
         _remove(f"{name}.lock")
         try:
@@ -99,7 +101,8 @@ def _commands() -> Commands:
     for name in NATIVE:
         main = import_module(COMMANDS[name].module).main
         found[name] = partial(main, command=name) if COMMANDS[name].module == "cli.listing" else main
-    import_module("cli.submit.directives")
+    for later in ("cli.submit.directives", "cli.submit.folder_probe", "cli.client.hints"):
+        import_module(later)  # which commands do when they have begun to act
     return found
 
 
@@ -110,13 +113,31 @@ def _files() -> list[str]:
     return [os.path.realpath(sys.executable), *sorted({file for file in loaded if file.startswith(root + os.sep)})]
 
 
+def _start() -> float:
+    """When this process began, in seconds since the epoch; infinity: the kernel does not say."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        ticks = 0
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - age if ticks else math.inf
+
+
+def _changed_since(start: float, files: list[str]) -> bool:
+    """Whether one of them was changed since, so that what is loaded may be of two releases."""
+    try:
+        return any(os.stat(file).st_ctime >= start for file in files)
+    except OSError:
+        return True
+
+
 class Server:
     """Keeps SPARE workers that wait for a request, and more while they are busy."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, commands: Commands) -> None:
         self._name = name
-        self._commands = _commands()
-        Context.of_server = True
+        self._commands = commands
         self._workers: dict[int, int] = {}
         """pid -> place in what is shared."""
         self._wakes, wake = os.pipe()

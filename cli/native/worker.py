@@ -2,8 +2,9 @@
 
 Rules: words, environment, folder, umask and standard files are the caller's; everything else is what the server has inherited
 from its first caller, and identity.c finds this server only where that is the same. A request is only done when it has come
-whole, and the process ends with its caller. A command that needs a process of its caller's session says so
-(``Context.need_own_process``), and the caller does it. After a request that left anything behind no other is taken.
+whole, and the process ends with its caller. Where it ends before it has done anything for the caller (``Context.acts``), or the
+command needs a process of the caller's session (``Context.need_own_process``), the caller does it. After a request that left
+anything behind no other is taken.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from resource import RUSAGE_SELF, getrusage
 from struct import error as NotPacked
 from struct import pack, unpack
 
-from cli.client.context import OwnProcess
+from cli.client.context import Context, OwnProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,9 +139,10 @@ class Worker:
         fcntl(link, F_SETOWN, os.getpid())
         fcntl(link, F_SETFL, flags | os.O_ASYNC)
         ended = select.poll()
-        ended.register(link, select.POLLIN)
+        ended.register(link, select.POLLRDHUP)
         if ended.poll(0):
             return False
+        Context.caller = link
         try:
             status = command(words)
         except OwnProcess as asked:
@@ -154,16 +156,17 @@ class Worker:
 
     def _take_place(self, link: Socket) -> tuple[str, list[str], int]:
         """Become what the request says -> (command, words, the position in standard input, -1 where it has none)."""
-        data, rights, flags, _ = link.recvmsg(LARGEST_REQUEST, 64, MSG_CMSG_CLOEXEC)
+        head, rights, flags, _ = link.recvmsg(HEAD, 64, MSG_CMSG_CLOEXEC)
         if flags & MSG_CTRUNC:
             raise OSError("this process, or the system, can open no more files")
         ((_, _, files),) = rights
-        size, umask, words, _ = unpack("4I", data[:HEAD])
-        if size > LARGEST_REQUEST:
+        size, umask, words, _ = unpack("4I", head)
+        if not HEAD <= size <= LARGEST_REQUEST:
             raise ValueError(f"a request of {size} bytes")
-        while len(data) < size:
-            data += link.recv(size - len(data)) or _gone()
-        texts = data[HEAD:].split(b"\0")
+        data = b""
+        while len(data) < size - HEAD:
+            data += link.recv(size - HEAD - len(data)) or _gone()
+        texts = data.split(b"\0")
         *standard, folder = unpack("4i", files)
         for number, descriptor in enumerate(standard):
             os.dup2(descriptor, number)

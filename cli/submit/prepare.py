@@ -48,8 +48,6 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
         described, command = read_job_file(context, given, bsub_table())
         words = words or ([command] if command else [])
     work = find_work(context, words, is_yes(conf.get("LSB_BSUB_PARSE_SCRIPT", "")), "Zs" in given)
-    if "\r\n" in work.script:
-        context.err("bsub: lines of the script end with CR LF, as in DOS: a shell takes the CR for a part of their last word\n")
     inside: Options = {}
     if work.directives:
         from cli.submit.directives import read_directives
@@ -58,8 +56,10 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
     options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
     forwards = _forwards(options)
     site = site_of(context, conf, "bsub", esubs)
-    if site is not None or not options.keys().isdisjoint((*INTERACTIVE, "K")):
+    if not options.keys().isdisjoint((*INTERACTIVE, "K")):
         context.need_own_process()
+    if "\r\n" in work.script:
+        context.err("bsub: lines of the script end with CR LF, as in DOS: a shell takes the CR for a part of their last word\n")
     env = passed_environment(context, options)
     if site is not None:
         site.check(work, options, env)

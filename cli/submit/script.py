@@ -50,6 +50,7 @@ def _from_stdin(context: Context) -> Work:
         text = _decoded(_typed(context), "standard input")
         kind = "No command is specified"
     else:
+        context.acts()
         context.taken = _read_all(context.stdin)
         text = _decoded(context.taken, "standard input")
         regular = S_ISREG(os.fstat(context.stdin).st_mode)

@@ -153,10 +153,11 @@ def esub_folder(context: Context, conf: dict[str, str]) -> str:
 
 
 def site_of(context: Context, conf: dict[str, str], command: str, esubs: str | None = None) -> Site | None:
-    """The site's esubs, where it has any; ``esubs``: their folder as ``esub_folder`` has found it."""
+    """The site's esubs, where it has any; run as the caller's own. ``esubs``: their folder as ``esub_folder`` found it."""
     folder = esub_folder(context, conf) if esubs is None else esubs
     if not folder:
         return None
+    context.need_own_process()
     from cli.submit.esub import Site
 
     return Site(context, conf, folder, command)

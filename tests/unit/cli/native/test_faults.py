@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -76,6 +78,58 @@ def test_a_worker_that_is_killed_has_submitted_once(served: Installed, caller: C
     with ScriptedMaster(caller.socket, kill) as master:
         assert served.served("bsub", "true", environ=caller.environ) == (255, b"", LOST)
         assert len(master.asks) == 1
+
+
+def test_a_worker_that_is_killed_before_it_asks_has_done_nothing(served: Installed, caller: Caller) -> None:
+    """The command does it."""
+    os.mkfifo(caller.folder / "fifo")
+
+    def killed_at_the_fifo() -> Ran | None:
+        words = [str(served.native / "bsub"), "-hostfile", "fifo", "true"]
+        with subprocess.Popen(words, env=caller.environ, cwd=caller.folder, stdout=PIPE, stderr=PIPE) as command:
+            end = wait_until(lambda: opened(caller.folder / "fifo") or command.poll() is not None, 20, "a worker")
+            for pid in served.workers():
+                os.kill(pid, signal.SIGKILL)
+            out, err = command.communicate(timeout=20)
+        if isinstance(end, bool):  # no worker was ready
+            return None
+        os.close(end)
+        return Ran(command.returncode, out, err)
+
+    assert wait_until(killed_at_the_fifo, 60, "a worker that reads the fifo") == WAS_PLAIN
+
+
+def opened(fifo: Path) -> int | None:
+    """The other end of a fifo that somebody opens to read it."""
+    with suppress(OSError):
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    return None
+
+
+def test_a_worker_that_is_killed_while_it_reads_a_script_has_taken_it(served: Installed, caller: Caller) -> None:
+    """The rest of it alone would be another job."""
+
+    def killed_while_it_reads() -> Ran | None:
+        reading, writing = os.pipe()
+        with subprocess.Popen([served.native / "bsub"], env=caller.environ, stdin=reading, stdout=PIPE, stderr=PIPE) as command:
+            os.write(writing, b"echo\n")
+            wait_until(lambda: not select.select([reading], [], [], 0)[0] or command.poll() is not None, 20, "a worker")
+            for pid in served.workers():
+                os.kill(pid, signal.SIGKILL)
+            os.close(writing)
+            os.close(reading)
+            out, err = command.communicate(timeout=20)
+        ran = Ran(command.returncode, out, err)
+        return None if ran == WAS_PLAIN else ran
+
+    assert wait_until(killed_while_it_reads, 60, "a worker that reads a script") == (255, b"", LOST)
+
+
+def test_what_a_command_says_before_it_needs_a_process_of_its_own_is_said_once(served: Installed, caller: Caller) -> None:
+    """Its plain form says it."""
+    script = b"#BSUB -K\r\necho\r\n"
+    for _ in range(5):
+        assert served.run("bsub", environ=caller.environ, stdin=script) == WAS_PLAIN
 
 
 def test_a_worker_that_can_open_no_more_files_has_done_nothing(served: Installed, caller: Caller) -> None:
@@ -212,6 +266,28 @@ def test_no_command_is_done_by_an_older_lava(tree: Installed, caller: Caller) ->
     wait_until(lambda: old not in tree.servers(), 30, "the end of the older server")
     tree.start(caller.environ)
     assert tree.run("bsub", "-V", environ=caller.environ).err == b"a newer lava\n"
+
+
+def test_a_command_whose_files_have_changed_is_done_by_its_plain_form(tree: Installed, caller: Caller) -> None:
+    """What a worker loads only now may be of another lava than itself."""
+    tree.start(caller.environ)
+    path = tree.folder / "tree" / "cli" / "submit" / "job_file.py"
+    path.write_text(path.read_text().replace("def read_job_file", "def read_job_file_of_another_lava"))
+    for _ in range(5):
+        assert tree.run("bsub", "-json", "job.json", environ=caller.environ) == WAS_PLAIN
+
+
+def test_a_server_whose_files_change_while_it_loads_them_serves_nobody(tree: Installed, caller: Caller) -> None:
+    """It may have loaded the one half of an older lava and the other of a newer one."""
+    path, marks = tree.folder / "tree" / "proto" / "version.py", tree.folder / "marks"
+    kept = path.read_text()
+    path.write_text(f"{kept}\nimport os\nos.utime(__file__)\nopen({str(marks)!r}, 'a').write('began ')\n")
+    for number in range(1, 3):
+        assert tree.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
+        wait_until(lambda: marks.exists() and marks.read_text().count("began") == number, 20, "a server")  # noqa: B023
+        wait_until(lambda: not tree.servers(), 20, "its end")
+    path.write_text(kept)
+    tree.start(caller.environ)
 
 
 OTHER = 60_000 + os.getpid() % 5_000
