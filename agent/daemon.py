@@ -191,6 +191,7 @@ class Daemon:
         sampled = now()
         while True:
             await asyncio.sleep(min(NEW_PAUSE, self._stream.sample_pause))
+            starterlink.reap()
             entries = list(runner.table)
             early = self._monitor.has_new(entries)
             if now() < sampled + self._stream.sample_pause and not early:

@@ -37,6 +37,9 @@ def answers(path: str) -> bool:
     return True
 
 
+_spawned: list[subprocess.Popen[bytes]] = []
+
+
 def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subprocess.Popen[bytes]:
     """Start a starter, detached from this process. What keeps it from starting is in its log, else in this process's."""
     pidfile = os.path.join(run_dir, f"starter-{host}.pid")
@@ -51,7 +54,14 @@ def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subproce
                 stack.callback(os.close, said)
             except OSError:
                 said = None  # where this process writes
-        return subprocess.Popen(argv, stdin=null, stdout=null, stderr=said, start_new_session=True, cwd="/")
+        process = subprocess.Popen(argv, stdin=null, stdout=null, stderr=said, start_new_session=True, cwd="/")
+    _spawned.append(process)
+    return process
+
+
+def reap() -> None:
+    """Reap the starters that this process has started and that have ended."""
+    _spawned[:] = [process for process in _spawned if process.poll() is None]
 
 
 def encode(order: Json) -> bytes:

@@ -84,13 +84,15 @@ def test_a_start_that_comes_twice_starts_once(master: FakeMaster, host: AgentHos
 def test_a_killed_starter_loses_its_jobs_honestly(master: FakeMaster, host: AgentHost) -> None:
     order = run(master, host, "sleep 100")
     pid = master.wait_for(order.uid, "started").started.pid
-    os.kill(host.starter_pid(), signal.SIGKILL)
+    former = host.starter_pid()
+    os.kill(former, signal.SIGKILL)
     end = master.wait_for(order.uid, "ended").ended
     assert end.lost
     assert end.gone
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the job's end")
     after = run(master, host, "true")
     assert master.wait_for(after.uid, "ended").ended.status == 0
+    wait_until(lambda: not os.path.exists(f"/proc/{former}"), 20, "the former starter to be reaped")
 
 
 def test_an_agent_whose_starter_is_a_service_of_its_own_waits_for_it(tmp_path: Path) -> None:
