@@ -81,6 +81,7 @@ def _environment() -> dict[str, str]:
         "USER",
         "LOGNAME",
         "TMPDIR",
+        "LAVA_NATIVE",
         "LAVA_TEST_SLOW",
         "LAVA_SIM_GPU_FAULTS",
         "LAVA_SIM_GPU_MIG",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from cli.local.daemons import find_pid
 from proto.daemon.cpu_precedence import NICENESS
 from tests.support.autogroups import needs_precedence
@@ -61,3 +63,8 @@ def test_a_running_job_survives_the_death_of_lavad(cluster: Cluster, tmp_path: P
     (tmp_path / "go").touch()
     cluster.wait_for(job, "EXIT")
     assert cluster.run(f"bjobs -noheader -o exit_code {job}").stdout.strip() == "7"
+
+
+@pytest.mark.cluster(environ={"LAVA_NATIVE": "N"})
+def test_jobs_go_by_python_where_lava_up_is_told_so(own_cluster: Cluster) -> None:
+    assert "by Python: LAVA_NATIVE=N\n" in (own_cluster.folder.log / "starter-host1.log").read_text()
