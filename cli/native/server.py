@@ -125,9 +125,9 @@ def _start() -> float:
 
 
 def _changed_since(start: float, files: list[str]) -> bool:
-    """Whether one of them was changed since, so that what is loaded may be of two releases."""
+    """Whether one of them was changed since, so that what is loaded may be of two releases; one of a clock ahead was not."""
     try:
-        return any(os.stat(file).st_ctime >= start for file in files)
+        return any(start <= os.stat(file).st_ctime <= time.time() for file in files)
     except OSError:
         return True
 
