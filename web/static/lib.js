@@ -42,7 +42,7 @@ export async function ask(path, method = "GET", body = undefined, again = true) 
 const listeners = new Set();
 const watchers = new Set();
 const AGAIN = 10000, NAME = "lava events";
-let connected = false;
+let connected = null;  // not known yet
 export function follow() {
   const tabs = new BroadcastChannel(NAME);
   let leads = false, end = () => {};

@@ -14,6 +14,7 @@ const PAGES = [
   ["", "Cluster", Cluster], ["jobs", "Jobs", Jobs], ["submit", "Submit", Submit], ["queues", "Queues", Queues],
   ["hosts", "Hosts", Hosts], ["chart", "Chart", Chart], ["use", "Use", Use], ["admin", "Health", Admin],
 ];
+const LIVE = new Map([[null, "connecting"], [true, "live"], [false, "not connected"]]);
 const OTHERS = { tokens: Tokens };
 const OF_ONE = { jobs: Job, hosts: Host, queues: Queue };
 
@@ -37,7 +38,7 @@ function Page() {
     <header class="top"><div>
       <strong>lava</strong><span class="soft">${session.cluster}</span>
       <nav aria-label="Pages"><ul>${PAGES.map(([word, text]) => html`<li><a href=${"#/" + word} aria-current=${word === current ? "page" : undefined}>${text}</a></li>`)}</ul></nav>
-      <span class="who"><span class=${"live" + (live ? "" : " off")} role="status">${live ? "live" : "not connected"}</span><a href="#/tokens" title="Your tokens" aria-current=${at.word === "tokens" ? "page" : undefined}>${session.user}</a><button onClick=${out}>Sign out</button></span>
+      <span class="who"><span class=${"live" + (live === false ? " off" : live ? "" : " asks")} role="status">${LIVE.get(live)}</span><a href="#/tokens" title="Your tokens" aria-current=${at.word === "tokens" ? "page" : undefined}>${session.user}</a><button onClick=${out}>Sign out</button></span>
     </div></header>
     <main id="main"><${Shown} key=${at.move} one=${at.one} search=${at.search} /></main>
     <footer class="soft">Times are those of ${Intl.DateTimeFormat().resolvedOptions().timeZone}.</footer>`;
