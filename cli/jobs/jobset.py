@@ -111,6 +111,8 @@ class Replicated:
         if limit > 0:
             role.actions.append(("TaskFailed", "RestartTask", -1))
             role.backoff = limit
+            if failures.lost != "FailJob":
+                self.job.options["r"] = True  # a pod that loses its host is replaced
         role.actions.append(("TaskFailed", after, -1))
         role.group = self.size if self.jobs > 1 else 0
         self.job.roles.append(role)

@@ -18,7 +18,7 @@ from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pytorch import read_elastic, read_processes
 from cli.jobs.trainer import MPI_LIBRARIES, RUNTIMES, read_trainjob, runtimes_of
 from cli.jobs.volcano import read_volcano
-from proto.roles import MAX_TASKS
+from proto.roles import LAUNCHERS, MAX_TASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ _UNBUFFERED = ("PyTorchJob", "JAXJob", "XGBoostJob")
 """Kinds whose operator has Python write each line at once, so that it can be followed."""
 _DISCOVERY, _HOSTFILE = "/etc/mpi/discover_hosts.sh", "/etc/mpi/hostfile"
 """Files of the operator. The first is a program that Horovod asks again and again."""
+_OF_THEIR_OWN = ("Job", jobset.KIND, leader_worker.KIND)
+"""Kinds that say by other fields what becomes of pods whose node is lost."""
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
@@ -98,15 +100,11 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
     elif kind == "TrainJob":
         read_trainjob(spec, job, named)
     elif kind in _READERS:
-        _READERS[kind](spec, job)
-        for role in job.roles if kind in _UNBUFFERED else ():
-            role.env.setdefault("PYTHONUNBUFFERED", "1")
-        if job.together:
-            job.start_together(job.together, f"{spec.where}: minAvailable")
-            if not job.elastic:
-                job.say_spare()
+        _read_replicas(kind, version, spec, job)
     else:
         _SETS[kind](spec, meta, job, title, namespace)
+    if kind not in _OF_THEIR_OWN:
+        job.outlive_hosts()
     job.check_names(spec.where)
     pods.refuse_images_own(spec, job)
     _labels(meta, job)
@@ -153,6 +151,19 @@ def _labels(meta: Fields, job: JobFile) -> None:
         job.options.setdefault("q", queue)
     if annotations.others():
         job.ignore("metadata.annotations")
+
+
+def _read_replicas(kind: str, version: str, spec: Fields, job: JobFile) -> None:
+    """A kind of which each role says how many there are, or a Job of batch/v1."""
+    _READERS[kind](spec, job)
+    for role in job.roles if kind in _UNBUFFERED else ():
+        role.env.setdefault("PYTHONUNBUFFERED", "1")
+    if kind == "MPIJob" and version != "v1":
+        _retry_launcher(job)
+    if job.together:
+        job.start_together(job.together, f"{spec.where}: minAvailable")
+        if not job.elastic:
+            job.say_spare()
 
 
 # -- kubeflow.org ----------------------------------------------------------------------------------------------------------
@@ -260,6 +271,13 @@ def _mpi(spec: Fields, job: JobFile) -> None:
         if _DISCOVERY in job.bare[role.name]:
             raise spec.fail("mpiReplicaSpecs", f"{role.name}: {_DISCOVERY}: the workers of a job do not change: give {_HOSTFILE}")
     job.policy.success = "launcher"
+
+
+def _retry_launcher(job: JobFile) -> None:
+    """The launcher is a Job of batch/v1, which puts another pod in the place of one that failed, also with ``Never``."""
+    for role in job.roles:
+        if role.kind in LAUNCHERS and role.restart == "Never":
+            role.restart = "OnFailure"
 
 
 def _pytorch(spec: Fields, job: JobFile) -> None:

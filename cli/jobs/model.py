@@ -146,6 +146,16 @@ class JobFile:
             if less:
                 role.least, spare = least - less, spare - less
 
+    def outlive_hosts(self) -> None:
+        """A job that starts failed tasks again does so with those of a lost host, as operators replace the pods of a lost node.
+
+        What cannot keep its deadline over several attempts (``make_resizable``) stays as it is.
+        """
+        restarts = [role.restart for role in self.roles if role.restart != "Never"]
+        restarts += [done for _, done, _ in self.policy.actions if done == "RestartJob"]
+        if restarts and self.policy.backoff > 0 and not (self.elastic and self.policy.time_limit):
+            self.options["r"] = True
+
     def check_names(self, where: str) -> None:
         """Raises Fail where two roles have one name."""
         names = [role.name for role in self.roles]

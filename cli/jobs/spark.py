@@ -230,6 +230,7 @@ def _restarts(given: Fields, driver: Role, job: JobFile) -> None:
         job.policy.actions = [("TaskFailed", "RestartJob", -1)]
     elif kind == "Always":
         driver.restart, driver.backoff = kind, _OFTEN
+        job.options["r"] = True  # it has no end, wherever its driver runs
     for field in ("onSubmissionFailureRetries", "onSubmissionFailureRetryInterval"):
         given.any(field)  # lava run submits, or says why not
     job.ignore(*(f"restartPolicy.{field}" for field in given.others()))

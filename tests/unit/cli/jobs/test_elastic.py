@@ -43,6 +43,7 @@ def test_a_replica_is_a_host_with_one_torchrun() -> None:
     assert (job.roles, job.command, job.env, job.ignored) == ([], "torchrun train.py", {"A": "b c", "PYTHONUNBUFFERED": "1"}, [])
     assert job.options == {
         "ar": True,
+        "r": True,
         "n": "16,24",
         "Q": "all",
         "a": ["torchrun(nproc=4,requeues=6)"],
@@ -54,7 +55,8 @@ def test_a_replica_is_a_host_with_one_torchrun() -> None:
 
 def test_replicas_of_one_process_may_share_a_host() -> None:
     job = manifest(replicas("Worker", "[torchrun, train.py]", "nvidia.com/gpu: 1"))
-    assert job.options == {"ar": True, "n": "1,3", "Q": "all", "a": ["torchrun(restarts=7,requeues=6)"], "gpu": "num=1/task"}
+    words = ["torchrun(restarts=7,requeues=6)"]
+    assert job.options == {"ar": True, "r": True, "n": "1,3", "Q": "all", "a": words, "gpu": "num=1/task"}
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_lavas_own_layout() -> None:
 def test_an_mpijob() -> None:
     """Launcher and workers; workers that run an sshd only hold their slots."""
     job = example("mpijob.yaml")
-    assert job.options == {"J": "hosts"}
+    assert job.options == {"J": "hosts", "r": True}
     assert job.policy == Policy(framework="mpi", success="launcher", nproc=1, backoff=2)
     launcher, worker = job.roles
     assert (launcher.kind, launcher.restart, launcher.limits) == ("launcher", "OnFailure", {"M": "65536K"})
@@ -303,7 +303,7 @@ spec:
         "serviceAccountName",
     ]
     assert job.secrets == ["S"]
-    assert job.options == {"J": "x", "P": "y", "W": "2", "H": True}
+    assert job.options == {"J": "x", "P": "y", "W": "2", "H": True, "r": True}
     assert job.roles[0].command == "p \"${X}\"'$(NOPE)''$''(X)'"
     assert (job.roles[0].cwd, job.roles[0].env) == ("/w", {"X": "1 2", "PYTHONUNBUFFERED": "1"})
 

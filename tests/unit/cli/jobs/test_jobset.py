@@ -47,7 +47,7 @@ def test_pods_are_tasks_with_their_numbers() -> None:
     """Replica by replica; a job without replicas of its own counts by its pods alone."""
     job = one(part("a", command=ALL), part("b", spec=WIDE, outer="replicas: 3,", command=ALL), more="suspend: true,")
     assert [(role.name, role.count) for role in job.roles] == [("a", 1), ("b", 6)]
-    assert (job.options, job.policy.success) == ({"J": "x", "P": "team", "H": True}, "all")
+    assert (job.options, job.policy.success) == ({"J": "x", "P": "team", "H": True, "r": True}, "all")
     assert said(job, 0, 0) == "x a 0 0 0"
     assert [said(job, 1, index) for index in (0, 1, 5)] == ["x b 0 1 0", "x b 0 1 1", "x b 2 3 1"]
     alone = one(part("c", spec="parallelism: 4,", command=ALL))
@@ -195,6 +195,10 @@ def test_each_pod_may_have_a_limit_of_its_own(limit: int, actions: list[object],
     assert job.ignored == ["maxFailedIndexes (a job fails with the first of its indexes that does)"]
 
 
+NEVER = "backoffLimit: 0,"
+DISRUPTED = "podFailurePolicy: {rules: [{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}]},"
+
+
 def test_the_pods_of_one_job_are_a_group() -> None:
     """backoffLimit is that of each job, too."""
     job = one(part("a", spec=WIDE, outer="replicas: 3,"), part("b", spec=WIDE), part("c", outer="replicas: 2,"))
@@ -202,16 +206,19 @@ def test_the_pods_of_one_job_are_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "again"),
+    ("spec", "more", "again"),
     [
-        ("", False),
-        ("failurePolicy: {maxRestarts: 2},", True),
-        ("failurePolicy: {rules: [{action: FailJobSet}]},", False),
-        ("failurePolicy: {rules: [{action: RestartJobSetAndIgnoreMaxRestarts}]},", True),
+        (NEVER, "", False),
+        (NEVER, "failurePolicy: {maxRestarts: 2},", True),
+        (NEVER, "failurePolicy: {rules: [{action: FailJobSet}]},", False),
+        (NEVER, "failurePolicy: {rules: [{action: RestartJobSetAndIgnoreMaxRestarts}]},", True),
+        ("", "", True),
+        (DISRUPTED, "", False),
     ],
 )
-def test_a_jobset_that_loses_a_host_starts_again_where_it_may(more: str, again: bool) -> None:
-    assert one(part("a"), more=more).options.get("r", False) is again
+def test_a_jobset_that_loses_a_host_starts_again_where_it_may(spec: str, more: str, again: bool) -> None:
+    """As the set, or as its pods, of which six may fail where backoffLimit says nothing else."""
+    assert one(part("a", spec=spec), more=more).options.get("r", False) is again
 
 
 def on(name: str, status: str, more: str = "") -> str:
@@ -233,8 +240,8 @@ def test_what_waits_for_an_end_is_a_job_behind_it() -> None:
     assert ([role.name for role in first.roles], [role.name for role in last.roles]) == (["get"], ["ps", "log", "w"])
     assert (first.policy.success, last.policy.success, last.roles[2].after) == ("all", "w", ["ps"])
     assert (first.options, last.options) == (
-        {"J": "x-get", "P": "team", "H": True},
-        {"J": "x", "P": "team", "ti": True},
+        {"J": "x-get", "P": "team", "H": True, "r": True},
+        {"J": "x", "P": "team", "ti": True, "r": True},
     )
     assert last.before == [("done", first)]
     assert 'dependency: done("x-get")' in shown(last)

@@ -123,3 +123,57 @@ def test_numbers_that_cannot_be_are_refused(text: str, why: str) -> None:
 def test_a_gang_of_a_scheduling_policy_is_not_larger_than_the_job() -> None:
     with pytest.raises(Fail, match="minAvailable: 5 is not between 0 and 4, the tasks of the job"):
         manifest(scheduling="minAvailable: 5")
+
+
+KUBEFLOW = """
+apiVersion: kubeflow.org/VERSION
+kind: KIND
+spec:
+  runPolicy: {backoffLimit: LIMIT}
+  FIELD: {LEAD: {RESTART template: {spec: {containers: [{name: a, command: [a]}]}}}}
+"""
+
+
+def kubeflow(kind: str, restart: str = "", limit: int = 3, version: str = "v1") -> JobFile:
+    field, lead = {
+        "MPIJob": ("mpiReplicaSpecs", "Launcher"),
+        "PyTorchJob": ("pytorchReplicaSpecs", "Master"),
+        "TFJob": ("tfReplicaSpecs", "Chief"),
+    }[kind]
+    words = {"KIND": kind, "FIELD": field, "LEAD": lead, "LIMIT": str(limit), "VERSION": version}
+    text = KUBEFLOW.replace("RESTART", f"restartPolicy: {restart}," if restart else "")
+    for word, value in words.items():
+        text = text.replace(word, value)
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    return job
+
+
+@pytest.mark.parametrize(
+    ("kind", "restart", "limit", "again"),
+    [
+        ("PyTorchJob", "", 3, True),
+        ("PyTorchJob", "Never", 3, False),
+        ("PyTorchJob", "", 0, False),
+        ("TFJob", "", 3, False),
+        ("TFJob", "ExitCode", 3, True),
+        ("MPIJob", "OnFailure", 3, True),
+    ],
+)
+def test_a_job_that_loses_a_host_starts_again_where_a_failed_pod_would(kind: str, restart: str, limit: int, again: bool) -> None:
+    """Operators put another pod in the place of one that is gone with its node."""
+    assert kubeflow(kind, restart, limit).options.get("r", False) is again
+
+
+@pytest.mark.parametrize(
+    ("version", "restart", "found"),
+    [
+        ("v2beta1", "", "OnFailure"),
+        ("v2beta1", "Never", "OnFailure"),
+        ("v1alpha2", "Never", "OnFailure"),
+        ("v1", "", "Never"),
+        ("v1", "OnFailure", "OnFailure"),
+    ],
+)
+def test_the_launcher_of_an_mpijob_is_a_job_that_starts_its_pod_again(version: str, restart: str, found: str) -> None:
+    """backoffLimit times, whatever the pod's own policy; that of v1 is a pod by itself."""
+    assert [role.restart for role in kubeflow("MPIJob", restart, version=version).roles] == [found]

@@ -162,7 +162,7 @@ def test_what_is_submitted_with_the_entrypoint(programs: Path) -> None:
         "entrypoint-resources": '{"r": 1}',
     }
     assert words[-5:] == ["python", "a.py", "&&", "echo", "b c"]
-    assert (job.options, job.policy.backoff, job.ignored) == ({"J": "x", "W": "2", "H": True}, 2, [])
+    assert (job.options, job.policy.backoff, job.ignored) == ({"J": "x", "W": "2", "H": True, "r": True}, 2, [])
     assert read_job(more="shutdownAfterJobFinishes: false,").ignored == [
         "shutdownAfterJobFinishes (the cluster is the job, and ends with it)"
     ]
@@ -220,7 +220,8 @@ def test_a_group_without_workers_is_none(programs: Path) -> None:
 def test_a_cluster_goes_on(programs: Path) -> None:
     """Until it is killed, or its head ends."""
     job = read_cluster(cluster(more="suspend: true, rayVersion: '2.60.0', autoscalerOptions: {},"))
-    assert (job.policy.success, job.options, job.ignored) == ("head", {"J": "x", "H": True}, ["autoscalerOptions"])
+    assert (job.policy.success, job.ignored) == ("head", ["autoscalerOptions"])
+    assert job.options == {"J": "x", "H": True, "r": True}
     assert [role.restart for role in job.roles] == ["Never", "Always"]
     (head,) = started(programs, job, 0)
     assert "--block" in head

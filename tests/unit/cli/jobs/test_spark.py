@@ -274,6 +274,9 @@ def test_when_it_runs_again(policy: str, of_all: tuple[int, list[object]], of_th
     job = read(f"restartPolicy: {{{policy}}},")
     assert (job.policy.backoff, job.policy.actions) == of_all
     assert (job.roles[0].restart, job.roles[0].backoff) == of_the_driver
+    assert job.options.get("r", False) is bool(of_all[0] or of_the_driver[1] > 0), (
+        "where it may run again, a lost host does so, too"
+    )
 
 
 def test_queue_priority_and_hold() -> None:

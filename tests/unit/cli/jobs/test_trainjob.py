@@ -66,7 +66,7 @@ def test_nodes_of_torchrun() -> None:
     (node,) = job.roles
     assert (node.name, node.count, node.gpus, node.command, node.restart) == ("node", 4, 2, "torchrun t.py", "OnFailure")
     assert (job.policy.framework, job.policy.success, job.policy.nproc) == ("pytorch", "all", 2)
-    assert job.options == {"J": "x", "q": "night"}
+    assert job.options == {"J": "x", "q": "night", "r": True}
     assert read("torch-distributed", "command: [a], resourcesPerNode: {requests: {cpu: 3}}").policy.nproc == 3
     assert read("torch-distributed", "command: [a], numProcPerNode: 5").policy.nproc == 5
     assert read("torch-distributed", "command: [a], numProcPerNode: gpu").policy.nproc == 1
@@ -100,12 +100,12 @@ def test_data_is_fetched_before_the_nodes_start() -> None:
         6,
     )
     assert (first.options, first.policy.framework, first.policy.success) == (
-        {"J": "x-dataset-initializer", "q": "night", "H": True, "ptl": "2"},
+        {"J": "x-dataset-initializer", "q": "night", "H": True, "ptl": "2", "r": True},
         "",
         "all",
     )
     assert (last.options, last.policy.framework, last.before) == (
-        {"J": "x", "q": "night", "ti": True, "ptl": "2"},
+        {"J": "x", "q": "night", "ti": True, "ptl": "2", "r": True},
         "pytorch",
         [("done", first)],
     )
