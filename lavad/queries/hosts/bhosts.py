@@ -38,7 +38,7 @@ def show(request: Request) -> Iterator[Shown]:
     elif options.any("gpu") and "l" in options:
         yield out("\n".join(hostgpus.show_long(request, name) for name in names))
     elif "gpu" in options:
-        yield from hostgpus.show_use(request, names, "noheader" not in options)
+        yield from hostgpus.show_use(request, names, "noheader" not in options, "w" in options)
     elif "l" in options:
         yield from bhosts_long.show(request, names, "aff" in options)
     elif given := columns.find_format(request, options, DEFAULT, "w"):

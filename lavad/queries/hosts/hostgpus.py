@@ -19,17 +19,21 @@ Table = Sequence[tuple[str, int, Callable[[GpuRow], str]]]
 """Title, width, and the text of each column."""
 
 
-def show_use(request: Request, names: Iterable[str], header: bool) -> Iterator[Shown]:
-    """bhosts -gpu: a line a GPU and an instance: the memory that is used and reserved, and the jobs by state."""
-    rows = [(name, row) for name in names for row in gpufacts.of_host(request.view, name)]
-    wide = max([15, *(len(row.model) for _, row in rows)])
+def show_use(request: Request, names: Iterable[str], header: bool, wide_form: bool) -> Iterator[Shown]:
+    """bhosts -gpu: a line a GPU and an instance: the memory that is used and reserved, and the jobs by state.
+
+    As in LSF only the first line of a host has its name: programs take a name for the begin of another host.
+    """
+    rows = [("" if at else name, row) for name in names for at, row in enumerate(gpufacts.of_host(request.view, name))]
+    lead, least = (20, 20) if wide_form else (18, 15)
+    wide = max([least, *(len(row.model) for _, row in rows)])
     if header:
         counts = f"{'NJOBS':>6} {'RUN':>6} {'SUSP':>6} {'RSV':>6}"
-        yield out(f"{'HOST_NAME':<18} {'ID':>6} {'MODEL':>{wide}} {'MUSED':>9} {'MRSV':>9} {counts}\n")
+        yield out(f"{'HOST_NAME':<{lead}} {'GPU_ID':>6} {'MODEL':>{wide}} {'MUSED':>9} {'MRSV':>9} {counts}\n")
     for name, row in rows:
         run, suspended, held = len(row.run), len(row.suspended), len(row.held)
         yield out(
-            f"{name:<18} {row.ident:>6} {row.model:>{wide}} {memory(row.state.mem_used):>9} {memory(row.reserved):>9} "
+            f"{name:<{lead}} {row.ident:>6} {row.model:>{wide}} {memory(row.state.mem_used):>9} {memory(row.reserved):>9} "
             f"{run + suspended + held:>6} {run:>6} {suspended:>6} {held:>6}\n"
         )
 

@@ -51,11 +51,26 @@ def test_who_holds_gpus() -> None:
     shown = rows(cluster().ask("bhosts", "ol2", gpu=True, noheader=True)[0])
     assert shown == [
         ["ol2", "0", "NVIDIAA100-SXM4-40GB", "2.9G", "2.0G", "1", "1", "0", "0"],
-        ["ol2", "1", "NVIDIAA100-SXM4-80GB", "0M", "0M", "0", "0", "0", "0"],
-        ["ol2", "2", "NVIDIAH10080GBHBM3", "500M", "0M", "0", "0", "0", "0"],
-        ["ol2", "2:0", "3g.40gb", "0M", "0M", "0", "0", "0", "0"],
-        ["ol2", "2:1", "1g.10gb", "500M", "0M", "1", "1", "0", "0"],
+        ["1", "NVIDIAA100-SXM4-80GB", "0M", "0M", "0", "0", "0", "0"],
+        ["2", "NVIDIAH10080GBHBM3", "500M", "0M", "0", "0", "0", "0"],
+        ["2:0", "3g.40gb", "0M", "0M", "0", "0", "0", "0"],
+        ["2:1", "1g.10gb", "500M", "0M", "1", "1", "0", "0"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("wide", "title"),
+    [
+        (False, "HOST_NAME          GPU_ID                MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV"),
+        (True, "HOST_NAME            GPU_ID                MODEL     MUSED      MRSV  NJOBS    RUN   SUSP    RSV"),
+    ],
+)
+def test_the_lines_of_a_host_begin_with_its_name_once(wide: bool, title: str) -> None:
+    """As LSF prints them: programs read GPU_ID by its title, and take a name for the begin of another host."""
+    lines = cluster().ask("bhosts", "ol2", gpu=True, w=wide)[0].splitlines()
+    assert lines[0] == title
+    assert [line[: title.index("GPU_ID")].strip() for line in lines[1:]] == ["ol2", "", "", "", ""]
+    assert {len(line) for line in lines} == {len(title)}
 
 
 def test_a_host_s_gpus_at_length() -> None:
@@ -76,7 +91,7 @@ def test_gpus_that_are_reserved_for_a_waiting_job() -> None:
     c = cluster()
     c.submit(3, gpu=GpuReq(num=1, mode="shared"))
     c.feed(ev.SlotsReserved(at=at("11:39:20"), key=3, parts=(Placed("ol2", 1, gpus=("GPU-0", "MIG-a")),)))
-    assert [row[5:] for row in rows(c.ask("bhosts", "ol2", gpu=True, noheader=True)[0])][::3] == [
+    assert [row[-4:] for row in rows(c.ask("bhosts", "ol2", gpu=True, noheader=True)[0])][::3] == [
         ["2", "1", "0", "1"],
         ["1", "0", "0", "1"],
     ]
