@@ -90,6 +90,8 @@ QUOTED: /"[^"]*"|'[^']*'/
 %ignore /\s+/
 """
 
+_WHOLE = re.compile(r"""\s*(["'])((?:(?!\1).)*)\1\s*""", re.DOTALL)
+
 _AFFINITY = r"""
 start: unit (":" option)*
 unit: NAME ["(" NUM (("," same) | ("," exclusive))* ")"] ["*" NUM]
@@ -177,12 +179,18 @@ def _affinity_parser() -> Lark:
     return Lark(_AFFINITY, parser="lalr", transformer=Build(), maybe_placeholders=True)
 
 
+def without_quotes(text: str) -> str:
+    """What is in quotes as a whole, as programs pass it that call bsub without a shell; a text alone would be no condition."""
+    found = _WHOLE.fullmatch(text)
+    return found[2] if found else text
+
+
 def parse_select(text: str, unit_mb: float = 1.0) -> Expr:
     """`unit_mb`: MB in the unit of a plain number that is compared with an amount of memory. Raises ResReqError."""
     from lark.exceptions import LarkError
 
     try:
-        expr = cast("Expr", _select_parser().parse(text))
+        expr = cast("Expr", _select_parser().parse(without_quotes(text)))
     except (LarkError, ValueError):
         raise ResReqError(f"select[{text}]") from None
     if _too_deep(expr):

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator
 import msgspec
 
 from lavad.core.lang.resreq import sections
-from lavad.core.lang.resreq.grammar import COMPARISONS, Affinity, Expr, ResReqError, parse_affinity, parse_select
+from lavad.core.lang.resreq.grammar import COMPARISONS, Affinity, Expr, ResReqError, parse_affinity, parse_select, without_quotes
 from lavad.core.lang.resreq.sections import Cu, Order, Rusage, RusageItem, Span
 from lavad.core.lang.text_cache import text_cache
 
@@ -108,7 +108,7 @@ class ResReq(msgspec.Struct, frozen=True):
 def parse(text: str, unit_mb: float = 1.0) -> ResReq:
     """`unit_mb`: MB in the unit of a plain amount of memory (LSF_UNIT_FOR_LIMITS); the result is in MB. Raises ResReqError."""
     _check_length(len(text))
-    return _parse(text, unit_mb, 0)
+    return _parse(without_quotes(text), unit_mb, 0)
 
 
 def _check_length(characters: int) -> None:
@@ -211,7 +211,7 @@ def merge(texts: list[str], unit_mb: float = 1.0) -> str:
     """Several -R of one job as one string, in MB. A single one that is in MB already stays as the user wrote it."""
     # before they are joined one by one, which takes time with the square of their number
     _check_length(sum([len(text) for text in texts]))
-    reqs = [(text.strip(), parse(text, unit_mb)) for text in texts if text.strip()]
+    reqs = [(without_quotes(text).strip(), parse(text, unit_mb)) for text in texts if text.strip()]
     if len(reqs) < 2:
         return "" if not reqs else reqs[0][0] if unit_mb == 1.0 else reqs[0][1].text
     merged = ResReq()

@@ -207,6 +207,26 @@ def test_what_cannot_be_merged(texts):
         merge(texts)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ('"rusage[mem=32]"', "rusage[mem=32]"),
+        (" 'span[hosts=1] rusage[mem=8]' ", "span[hosts=1] rusage[mem=8]"),
+        ('"mem>10"', "mem>10"),
+        ("select[\"mem>10 && hname=='a-1'\"]", "select[mem>10 && hname=='a-1']"),
+    ],
+)
+def test_a_requirement_in_quotes_as_a_whole_is_what_is_in_them(given, meant):
+    """As programs pass it that quote for a shell and use none: a text would be a condition that holds on every host."""
+    assert parse(given) == parse(meant)
+    assert merge([given]) in (meant, given)
+
+
+def test_texts_that_are_compared_keep_their_quotes():
+    assert parse('"a-1" == hname').text == parse('select["a-1" == hname]').text
+    assert parse("\"a-1\" == hname && model != 'b'").text == parse("select[\"a-1\" == hname && model != 'b']").text
+
+
 def test_levels_combine_as_in_lsf():
     queue = parse("select[a] order[ut] rusage[mem=200:lic=1:duration=20:decay=1] span[hosts=1]")
     job = parse("select[b] rusage[mem=100] span[ptile=2]")
