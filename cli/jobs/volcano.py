@@ -41,6 +41,7 @@ _UNLIMITED = 1_000_000
 
 
 _RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
+_EVICTED = {"PodEvicted", "AnyEvent", "*"}
 
 
 def read_volcano(spec: Fields, job: JobFile) -> None:
@@ -55,6 +56,8 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
         job.options["We"] = minutes_of(seconds)
     job.policy.actions = _policies(spec, job)
     tasks = spec.items("tasks")
+    if not any(_of_evicted(one) for where in (spec, *tasks) for one in where.items("policies")):
+        job.options["r"] = True  # Volcano creates each pod that is missing
     apart = _are_apart(spec, tasks)
     if apart:
         _number_elements(tasks[0], job)
@@ -297,9 +300,14 @@ def _ray(head: Role, worker: Role | None, words: dict[str, str]) -> None:
         worker.command = f"exec {ray.start(worker, head.name)}"
 
 
+def _of_evicted(policy: Fields) -> bool:
+    """Whether a policy says what becomes of a pod that has lost its host."""
+    return not _EVICTED.isdisjoint((*policy.words("events"), policy.text("event")))
+
+
 def _evicted(action: str, events: list[str], delay: int, job: JobFile) -> bool:
     """Whether a policy restarts what loses its host (PodEvicted): then all starts again, and at once."""
-    if action not in _RESTARTS or {"PodEvicted", "AnyEvent", "*"}.isdisjoint(events):
+    if action not in _RESTARTS or _EVICTED.isdisjoint(events):
         return False
     job.options["r"] = True
     if action != "RestartJob":

@@ -36,9 +36,9 @@ def test_each_flow_is_a_job_of_its_template() -> None:
     flows = "{name: a}, {name: c, dependsOn: {targets: [a, b]}}, {name: b, dependsOn: {targets: [a]}}"
     a, c, b = read(flows, "jobRetainPolicy: retain,")
     assert [job.options for job in (a, b, c)] == [
-        {"J": "f-a", "P": "team"},
-        {"J": "f-b", "P": "team", "ti": True},
-        {"J": "f-c", "P": "team", "ti": True},
+        {"J": "f-a", "P": "team", "r": True},
+        {"J": "f-b", "P": "team", "r": True, "ti": True},
+        {"J": "f-c", "P": "team", "r": True, "ti": True},
     ]
     assert [waits(job) for job in (a, b, c)] == [[], ["done(f-a)"], ["done(f-a)", "done(f-b)"]]
     assert [job.roles[0].command for job in (a, b, c)] == ["run a", "run b", "run c"]

@@ -197,11 +197,12 @@ def test_a_time_that_has_no_meaning_here_is_named() -> None:
         ("PodEvicted", "RestartJob", True, []),
         ("PodEvicted", "RestartPod", True, ["policies.RestartPod of a host that is lost (all start again)"]),
         ('"*"', "RestartJob", True, []),
-        ("PodFailed", "RestartJob", False, []),
+        ("PodFailed", "RestartJob", True, []),
         ("PodEvicted", "AbortJob", False, ["policies.PodEvicted"]),
     ],
 )
 def test_a_job_that_loses_a_host_starts_again_where_pods_would(event: str, action: str, again: bool, ignored: list[str]) -> None:
+    """Where no policy is about it, Volcano creates the pods that are missing."""
     job = read(policy(action, event=event), task("a", 2))
     assert (job.options.get("r", False), job.ignored) == (again, ignored)
 
