@@ -114,7 +114,7 @@ class HistoryFormatter:
     def requeued(self, event: ev.JobRequeued) -> list[str]:
         words = event.why.rstrip(".;") or reason_text(event.reason, self.view.cluster.conf)
         lines = self._short(event.end)
-        if event.end is not None:
+        if event.end is not None and not event.end.lost:
             lines += _verdict(event.end.status, (event.end.utime + event.end.stime) * self.factor)
         lines += self._lost(event)
         count = "" if words.endswith(")") else ": 1 host"

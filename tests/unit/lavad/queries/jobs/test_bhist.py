@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.job.job import Job
+from lavad.core.job.job import End, Job
 from lavad.core.job.message import Message
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
@@ -40,6 +40,18 @@ def test_it_tells_of_each_job_what_its_own_history_does() -> None:
         own = [line[:45].lower() for line in c.ask("bhist", shown, b=True)[0].splitlines() if line.startswith("Fri Nov 20 11:")]
         assert len(told) >= 3
         assert told == own[shown != "1" :]  # an array is submitted as a whole
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [("the starter was restarted", False), ("", True)])
+def test_an_attempt_whose_end_is_unknown_has_no_exit_code(lost: str, verdict: bool) -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1, "11:33:55")
+    end = End(at=at("11:34:05"), status=0 if lost else 99 << 8, lost=lost)
+    c.feed(ev.JobRequeued(at=at("11:34:05"), key=1, end=end, why=lost or "asked for"))
+    told = c.ask("bhist", l=True)[0]
+    assert ("Exited with exit code" in told) is verdict
+    assert f"Pending: {lost or 'asked for'}: 1 host;" in told
 
 
 def test_what_was_changed_is_not_wrapped_in_the_middle_of_a_word() -> None:
