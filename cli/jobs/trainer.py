@@ -75,6 +75,12 @@ def _pod_group(policy: Fields, job: JobFile) -> None:
         job.options["ptl"] = minutes_of(seconds)
 
 
+def _restart(template: Fields) -> str:
+    """Pods are those of a Job of batch/v1, which puts another one in the place of one that failed, also with ``Never``."""
+    given = template.part("spec").text("restartPolicy", "OnFailure")
+    return "OnFailure" if given == "Never" else given
+
+
 class _Nodes:
     """The roles of a TrainJob: its nodes, with MPI their launcher, and what fetches data before them."""
 
@@ -145,7 +151,7 @@ class _Nodes:
             env.append({"name": "STORAGE_URI", "value": asked.text("storageUri")})
         inner = row.part("template").part("spec")
         template = inner.part("template")
-        role = Role(name, restart=template.part("spec").text("restartPolicy", "OnFailure"))
+        role = Role(name, restart=_restart(template))
         pods.read_template(template, role, self.job, Fields({"env": env} if env else {}, asked.where))
         self.job.ignore(*(f"initializer.{step}.{one}" for one in asked.others()))
         if role.command:
@@ -174,7 +180,7 @@ class _Nodes:
             for field in ("completionMode", "parallelism", "completions"):
                 inner.any(field)  # how many there are is numNodes
         pods.read_template(template, role, self.job, container)
-        role.restart = template.part("spec").text("restartPolicy", "OnFailure")
+        role.restart = _restart(template)
         self.job.roles.append(role)
         return role
 

@@ -79,7 +79,8 @@ def test_the_trainer_stands_before_a_runtime_of_the_site() -> None:
     job = read("own", "env: [{name: B, value: '3'}], resourcesPerNode: {limits: {cpu: 2}}", own("torch: {numProcPerNode: cpu}"))
     (node,) = job.roles
     assert (node.name, node.count, node.slots, node.command) == ("pool", 3, 2, "a b c")
-    assert (node.env, node.restart, job.policy.backoff, job.policy.nproc) == ({"A": "1", "B": "3"}, "Never", 2, 2)
+    assert (node.env, node.restart, job.policy.backoff, job.policy.nproc) == ({"A": "1", "B": "3"}, "OnFailure", 2, 2)
+    assert job.options["r"] is True, "the pods of a Job are replaced backoffLimit times, whatever their own restartPolicy"
     assert (job.images, job.options["ptl"]) == ({"pool": ("old", "")}, "2")
     job = read("own", "image: new, command: [z], args: [y]", own("torch: {}"))
     assert (job.roles[0].command, job.images["pool"][0], job.policy.nproc) == ("z y", "new", 4)
