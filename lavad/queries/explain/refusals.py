@@ -130,10 +130,17 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "user",
-        "Bad user name|No such user group|No user group found|Unknown user|unknown to the system|the name of the user|"
+        "Bad user name|Bad user group name|No such user group|No user group found|Unknown user|unknown to the system|"
+        "the name of the user|"
         "name is too long",
         "The user or group is not known.",
         "busers all, bugroup",
+    ),
+    (
+        "user group",
+        "User not in the specified user group",
+        "-G names a user group that you are not in.",
+        "bugroup shows the groups and who is in them",
     ),
     (
         "application",

@@ -45,7 +45,23 @@ def read_owner(draft: JobDraft, option: str, value: OptionValue) -> None:
     if len(name.encode("utf-8", "surrogateescape")) > MAX_OWNER:
         kind = "Project" if option == "P" else "User group"
         raise Refused(f"{name[:40]}...: {kind} name is too long (at most {MAX_OWNER} bytes)")
+    if option == "G" and name and not any(outs):
+        _check_member(draft, name)
     draft.set_spec(**{BY_NAME[option].fields: name})
+
+
+def _check_member(draft: JobDraft, group: str) -> None:
+    """Raises Refused, with LSF's words, for a user group that there is not or that the job's user is not in.
+
+    A cluster without any, as of lava up, says that the name means nothing there: scripts of a site that has them run as they are.
+    """
+    groups = draft.conf.groups_of_users
+    if not groups.members:
+        draft.notices = [*draft.notices, f"-G {group}: no user groups are configured (lsb.users); it is kept as a name alone"]
+    elif group not in groups.members:
+        raise Refused(f"{group}: Bad user group name")
+    elif draft.spec.user not in groups.users(group):
+        raise Refused(f"{group}: User not in the specified user group")
 
 
 @reads("sp")
