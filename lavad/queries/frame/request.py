@@ -139,11 +139,11 @@ def read_period(request: Request, text: str) -> tuple[float, float]:
 
 
 def each_job(request: Request, command: str, tell: Callable[[Request, str], Iterator[Shown]]) -> Iterator[Shown]:
-    """What ``tell`` says of each job that is named, an empty line between two; what it refuses of one holds up no other."""
+    """What ``tell`` says of each job that is named, once, an empty line between two; what it refuses of one holds up no other."""
     request.options()
     if not request.words:
         raise Refused(f"{command}: name a job")
-    for at, word in enumerate(request.words):
+    for at, word in enumerate(dict.fromkeys(request.words)):
         if at:
             yield out("\n")
         try:

@@ -46,14 +46,14 @@ Found = int | Target
 
 
 def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
-    """The targets in the order given; raises Refused for a malformed id."""
+    """The targets in the order given, each once however often it is named; raises Refused for a malformed id."""
     _check_filters(cluster, wanted)
     if not wanted.ids:
         taken = list(matching(cluster, wanted, caller)) if has_filter(wanted) else []
         return taken if wanted.state else taken[-1:]
     if len(wanted.ids) > MAX_IDS:
         raise Refused(f"More than {MAX_IDS} job IDs in one request")
-    targets: list[Found] = []
+    targets: dict[str, Found] = {}
     named, lines, every = 0, MOST_LINES, False
     try:
         for text, job, elements in parse_job_ids(wanted.ids):
@@ -70,10 +70,11 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
             every = every or not job
             if named > MAX_KEYS:
                 raise Refused(f"More than {MAX_KEYS} jobs and elements in one request")
-            targets += found
+            for one in found:
+                targets.setdefault(str(one) if isinstance(one, int) else one.shown, one)
     except ArrayError as error:
         raise Refused(str(error)) from None
-    return targets
+    return list(targets.values())
 
 
 def has_filter(wanted: Select) -> bool:
