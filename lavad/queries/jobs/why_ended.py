@@ -149,6 +149,9 @@ def _by_code(request: Request, job: Job, spec: Spec, lines: list[str]) -> tuple[
             "read its output, or the program's documentation"
         ]
     told = f"{known.text}{f' ({known.name})' if known.name else ''}: {known.means}"
+    if known.name and job.outcome is not None and not job.outcome.status & 0x7F:
+        ended = f"of a shell in which signal {code - 128} ({known.name}) ended a command: {known.means}"
+        told = f"Exited with exit code {code}: the program's own, as mpirun has such, or {ended}"
     around = _around(request, job, spec, code)
     if around:
         maybe = f"Or {around} could not be set up: its output says which, and why"

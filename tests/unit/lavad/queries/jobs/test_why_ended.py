@@ -79,6 +79,10 @@ def test_who_killed_it_and_why_are_named() -> None:
         (127 << 8, "Exited with exit code 127: The command, or a library"),
         (126 << 8, "Exited with exit code 126: The command was found, but could not be executed"),
         (11, "Exited by signal 11 (SIGSEGV): It used memory that is not its own"),
+        (
+            132 << 8,
+            "Exited with exit code 132: the program's own, as mpirun has such, or of a shell in which signal 4 (SIGILL) ended",
+        ),
         (7 << 8, "Exited with exit code 7: this code is the program's own"),
     ],
 )
