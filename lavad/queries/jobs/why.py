@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lavad.core.decide.modify.permitted import Permitted
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
@@ -169,7 +170,7 @@ def _place(request: Request, key: int) -> Iterator[Shown]:
 
 
 def _changes(request: Request, key: int) -> Iterator[Shown]:
-    changes = find_changes(moment_of(request), key)
+    changes = find_changes(moment_of(request), key, Permitted(request.cluster, key))
     if not changes:
         yield out("\nNo single change of the job, and no two at once, would start it now\n")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lavad.core.decide.modify.permitted import Permitted
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job, Part
 from lavad.core.lang.asks import Refused
@@ -134,6 +135,7 @@ def read_why(request: Request) -> records.Why:
     place = get_queue_position(moment, job.key) if waits else None
     now = waits and starts(moment, job.key)
     found = estimate(moment, job.key) if waits and not now else None
+    changes = find_changes(moment, job.key, Permitted(request.cluster, job.key)) if found else []
     return records.Why(
         id=show(job.key),
         state=job.state.name,
@@ -141,7 +143,7 @@ def read_why(request: Request) -> records.Why:
         position=place.ahead + 1 if place is not None else None,
         waiting=place.waiting if place is not None else None,
         starts_now=now,
-        changes=[records.Change(text=change.text) for change in find_changes(moment, job.key)[: why.MOST]] if found else [],
+        changes=[records.Change(text=change.text) for change in changes[: why.MOST]],
         soonest=found.soonest if found is not None else None,
         latest=found.latest if found is not None else None,
     )

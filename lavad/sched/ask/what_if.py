@@ -1,12 +1,14 @@
 """The smallest changes of a waiting job that would start it now.
 
-Rule: each change was tried with the whole scheduler (``trial.starts``); of a number, the largest that starts is shown.
+Rule: each change was tried with the whole scheduler (``trial.starts``), and bmod and bswitch would make it; of a number, the
+largest that starts is shown.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +16,6 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq
-from lavad.core.site.rights import may_use_queue
 from lavad.sched.ask.estimate import tries
 from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.needs.needs import Need
@@ -37,7 +38,15 @@ class Change(msgspec.Struct, frozen=True, order=True):
 Starts = Callable[[Spec], bool]
 
 
-def find_changes(moment: Moment, key: int) -> list[Change]:
+class Permits(Protocol):
+    """What the job's owner may make of it."""
+
+    def in_queue(self, spec: Spec, queue: str) -> Spec | None: ...
+
+    def takes(self, spec: Spec) -> bool: ...
+
+
+def find_changes(moment: Moment, key: int, permits: Permits) -> list[Change]:
     """Single changes that would start a waiting job now, the smallest first; if there are none, pairs of changes."""
     cluster = moment.cluster
     spec = cluster.spec_of(key)
@@ -45,11 +54,13 @@ def find_changes(moment: Moment, key: int) -> list[Change]:
 
     def would_start(other: Spec) -> bool:
         nonlocal left
+        if not permits.takes(other):
+            return False
         left -= 1
         return left >= 0 and starts(moment, key, other)
 
     single = list(_numbers(cluster, spec, would_start))
-    options = list(_other_options(cluster, spec, moment.now))
+    options = [*_other_queues(cluster, spec, permits), *_other_options(spec, moment.now)]
     single += [change for change in options if would_start(change.spec)]
     found = single or list(_pairs(cluster, options, would_start))
     return sorted(found, key=lambda change: (change.size, change.text))
@@ -111,11 +122,15 @@ def _largest(low: int, high: int, test: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _other_options(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]:
-    """The same job without one of its options, or in another queue."""
+def _other_queues(cluster: Cluster, spec: Spec, permits: Permits) -> Iterator[Change]:
     for queue in cluster.conf.queues:
-        if queue.name != spec.queue and may_use_queue(cluster.conf, queue, spec.user):
-            yield Change(1.0, f"queue {queue.name} (bswitch {queue.name})", replace(spec, queue=queue.name))
+        other = permits.in_queue(spec, queue.name) if queue.name != spec.queue else None
+        if other is not None:
+            yield Change(1.0, f"queue {queue.name} (bswitch {queue.name})", other)
+
+
+def _other_options(spec: Spec, now: float) -> Iterator[Change]:
+    """The same job without one of its options."""
     plain = (
         (bool(spec.hosts), "any host (no -m)", replace(spec, hosts=())),
         (spec.exclusive, "sharing its hosts (no -x)", replace(spec, exclusive=False)),

@@ -31,7 +31,7 @@ from lavad.core.rules.checkpoint_folder import for_other_hosts
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.per_slot import reserved
 
-_ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
+ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
 
 
 @decides(Switch)
@@ -49,7 +49,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
         kind = record.spec, started, isinstance(record, Job) and record.checkpoint >= 0
         spec = known.get(kind)
         if spec is None:
-            spec = known[kind] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller, kind[1:])
+            spec = known[kind] = spec_in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller, kind[1:])
         if isinstance(spec, str):
             return spec
         number = spec_number(cluster, spec, events, now)
@@ -124,7 +124,7 @@ def _started(cluster: Cluster, job: Job, spec: Spec, number: int, caller: Caller
     return [ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=changes, reserved=amounts)]
 
 
-def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, past: tuple[bool, bool]) -> Spec | str:
+def spec_in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, past: tuple[bool, bool]) -> Spec | str:
     """The spec of a job once it is in another queue, or why it may not go there. ``past``: it runs, it has made a checkpoint.
 
     A rerunnable queue, or one with CHKPNT, makes jobs that wait so until they leave it. One that runs has no lease, so that it
@@ -134,7 +134,7 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, past: tupl
     """
     queue, (started, has_checkpoint) = cluster.queue_conf[name], past
     known, ran = known_names(cluster), 0.0 if started else None
-    draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known, ran=ran)
+    draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=ANY_TIME, known_hosts=known, ran=ran)
     draft.has_checkpoint = has_checkpoint
     try:
         choose_queue(cluster, (name,), draft, caller)

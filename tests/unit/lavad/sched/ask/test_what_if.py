@@ -11,6 +11,7 @@ from config.model.queue import QueueConfig
 from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.modify.permitted import Permitted
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState
@@ -38,7 +39,10 @@ def committed(world: World) -> World:
 
 def changes(world: World, key: int) -> list[str]:
     committed(world)
-    return [change.text for change in find_changes(Moment(world.cluster, world.soft, world.now, world.local), key)]
+    return [
+        change.text
+        for change in find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted(world.cluster, key))
+    ]
 
 
 def would_start(world: World, key: int, spec: Spec) -> bool:
@@ -83,7 +87,7 @@ def test_the_changes_are_those_that_brute_force_finds(running: list[tuple[int, i
         return
     committed(world)
     before = (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
-    found = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key)
+    found = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted(world.cluster, key))
     assert before == (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
     check_invariants(world.cluster)
     spec = world.cluster.spec_of(key)

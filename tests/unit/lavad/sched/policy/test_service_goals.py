@@ -11,6 +11,7 @@ from config.model.guarantees import Goal, ServiceClass
 from config.model.queue import QueueConfig
 from config.model.values import FairShare, Limits, Preemption
 from lavad.core import events as ev
+from lavad.core.decide.modify.permitted import Permitted
 from lavad.core.job.groups import JobGroup
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
@@ -285,4 +286,6 @@ def test_what_would_start_a_job_that_is_held_back() -> None:
     world.cluster.forget_changes()
     moment = Moment(world.cluster, world.soft, world.now, world.local)
     assert not starts(moment, mine[1])
-    assert [change.text for change in find_changes(moment, mine[1])] == ["no service class (bmod -slan)"]
+    assert [change.text for change in find_changes(moment, mine[1], Permitted(moment.cluster, mine[1]))] == [
+        "no service class (bmod -slan)"
+    ]
