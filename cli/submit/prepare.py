@@ -34,9 +34,14 @@ class Prepared:
         self.forwards = forwards
 
     @property
-    def is_array(self) -> bool:
+    def options(self) -> dict[str, object]:
+        """Those of script, file and command line together, as they are sent."""
         options = self.frame["options"]
-        return isinstance(options, dict) and "[" in str(options.get("J", ""))
+        return options if isinstance(options, dict) else {}
+
+    @property
+    def is_array(self) -> bool:
+        return "[" in str(self.options.get("J", ""))
 
 
 def prepared(context: Context, conf: dict[str, str], given: Options, words: list[str], esubs: str | None = None) -> Prepared:

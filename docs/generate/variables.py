@@ -142,6 +142,7 @@ LSB_DEFAULTQUEUE LSB_DEFAULTPROJECT LSB_DEFAULT_JOBGROUP: bsub: queue, project a
 LSB_BJOBS_FORMAT LSB_BHOSTS_FORMAT LSB_BQUEUES_FORMAT LSB_BUSERS_FORMAT LSF_LSHOSTS_FORMAT LSF_LSLOAD_FORMAT: columns without -o
 LSB_NTRIES: bsub: how often it tries where too many jobs wait
 LSB_ESUB_METHOD: esubs that run for every bsub
+BSUB_CHK_RESREQ: bsub says whether the resource requirement (`-R`) reads, and submits nothing
 BSUB_QUIET: bsub does not say the job's id
 BSUB_QUIET2: bsub does not say what an interactive job, or -K, waits for
 LSF_INTERACTIVE_STDERR LSB_SUBK_SHOW_JOBID: as in lsf.conf

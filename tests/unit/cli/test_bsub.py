@@ -244,3 +244,13 @@ def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
     for ask in master.asks[3:]:
         assert (ask["restart_of"], ask["restart_index"], ask["restart_from"]) == (80, 3, 7)
     assert wrong == [f"{word}: Illegal job ID\n" for word in ("80[", "80[1-2]", "[3]", "80[3].1", "x")]
+
+
+def test_a_requirement_may_be_checked_alone(caller: Caller):
+    """BSUB_CHK_RESREQ; no master is asked."""
+    good = (0, "The resource requirement is valid. Nothing is submitted, as BSUB_CHK_RESREQ is set.\n", "")
+    bad = (255, "", "Bad resource requirement syntax. Job not submitted.\n")
+    assert caller.run("bsub", "-R", "select[mem>1] rusage[mem=2]", "true", BSUB_CHK_RESREQ="y") == good
+    assert caller.run("bsub", "true", BSUB_CHK_RESREQ="") == good
+    assert caller.run("bsub", "-R", "order[mem]", "-R", "select[mem>", "true", BSUB_CHK_RESREQ="y") == bad
+    assert caller.run("bsub", stdin=b"#BSUB -R 'select[mem>'\ntrue\n", BSUB_CHK_RESREQ="y") == bad
