@@ -123,7 +123,7 @@ rsv                           slots that are reserved for waiting jobs
 dispatch_window               when jobs start there
 slots                         job slots
 slots_alloc                   slots in use
-comments                      what the administrator said (badmin hclose -C)
+comments                      what the administrator said (badmin hclose -C, hopen -C)
 available_mem                 memory that is free
 reserved_mem                  memory that jobs reserve
 total_mem                     all its memory

@@ -40,8 +40,8 @@ def _record(request: Request, name: str, shared: Sequence[SharedInstance]) -> st
     parts += [_shared(shared), "\n LOAD THRESHOLD USED FOR SCHEDULING:\n"]
     parts += [threshold_table(view.cluster.conf, conf.thresholds), "\n"]
     parts += [_gpus(view, name)]
-    if host.closed:
-        parts.append(f'\nADMIN ACTION MESSAGE: "{host.comment}"\n')
+    if host.comment:
+        parts.append(f'\n ADMIN ACTION COMMENT: "{host.comment}"\n')
     return "".join(parts)
 
 

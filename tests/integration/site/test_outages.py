@@ -89,7 +89,7 @@ def test_a_host_whose_directory_is_away_ends_no_job_and_comes_back(
         assert cluster.run(f"bjobs -a -noheader -o exec_host {job}").stdout.split() == ["host1"]
     wait_until(lambda: status(cluster, "host2") == "closed_Adm", 40, "host2 to be closed")
     # whichever comes first, the agent's word or that of the jobs
-    said = re.search(r'ADMIN ACTION MESSAGE: "(.*)"', cluster.run("bhosts -l host2").stdout)
+    said = re.search(r'ADMIN ACTION COMMENT: "(.*)"', cluster.run("bhosts -l host2").stdout)
     assert said
     assert re.match("users cannot be looked up|[0-9] jobs in a row could not start: host host2 cannot look up user", said[1])
     assert f"closed by administrator <lava> {said[1]}" in told(cluster, "badmin hhist host2")
@@ -152,7 +152,7 @@ def test_a_host_that_is_not_well_takes_no_jobs_until_it_is(cluster: Cluster, apa
     apart.again({"LAVA_HEALTH": str(program), "LAVA_HEALTH_PERIOD": "1"})
     (folder / "sick").touch()
     wait_until(lambda: status(cluster, "host2") == "closed_Adm", 30, "host2 to be closed")
-    assert 'ADMIN ACTION MESSAGE: "no scratch disk"' in cluster.run("bhosts -l host2").stdout
+    assert 'ADMIN ACTION COMMENT: "no scratch disk"' in cluster.run("bhosts -l host2").stdout
     assert "host2" in cluster.run("bhosts -x").stdout
     cluster.kill("lavad")
     cluster.up()

@@ -252,6 +252,7 @@ def _of_every_report(text: str) -> str:
 
 def _unfolded(text: str) -> str:
     text = ADDED.sub("", text.replace("the OpenLava system", "the batch system"))
+    text = re.sub(r"^ ?ADMIN ACTION (MESSAGE|COMMENT)", "ADMIN ACTION COMMENT", text, flags=re.MULTILINE)
     for own in ("MEM:", "PGID:"):
         text = text.replace("\n" + " " * 21 + own, "\n" + own)
     text = text.replace("\n" + " " * 21, "").replace("Job Id <", "Job <")

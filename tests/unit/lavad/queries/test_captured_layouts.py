@@ -347,8 +347,12 @@ def test_a_closed_host_at_length() -> None:
     c.feed(ev.HostSwitched(at=at("11:33:49"), host="ol3", closed=True, by="openlava", comment="disk swap"))
     c.soft.load["ol3"] |= {"r15s": 0.2, "r1m": 0.5, "r15m": 1.0, "ut": 0.59, "tmp": 72.3 * 1024}
     found = c.query(read("bhosts -l ol3"))[0]
-    golden = GOLDEN["bhosts-l-closed"]["stdout"]
+    golden = GOLDEN["bhosts-l-closed"]["stdout"].replace("ADMIN ACTION MESSAGE", " ADMIN ACTION COMMENT")  # the words of LSF 10.1
     assert found == golden.replace("100.00     -      1", "100.00     -      2")
+    c.feed(ev.HostSwitched(at=at("11:33:50"), host="ol3", closed=False, by="openlava", comment="new disk"))
+    assert c.query(read("bhosts -l ol3"))[0].endswith('\n ADMIN ACTION COMMENT: "new disk"\n')
+    c.feed(ev.HostSwitched(at=at("11:33:51"), host="ol3", closed=True, by="openlava"))
+    assert "ADMIN ACTION" not in c.query(read("bhosts -l ol3"))[0]
 
 
 def test_load_of_hosts() -> None:
