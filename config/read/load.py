@@ -154,6 +154,16 @@ def files_not_there(confdir: str, config: ClusterConfig) -> tuple[Problem, ...]:
     return problems.all()
 
 
+def unknown_administrators(config: ClusterConfig, is_user: Callable[[str], bool]) -> tuple[Problem, ...]:
+    """A note for each administrator of lsf.cluster whom the machine does not know: a name that is misspelt has no rights."""
+    problems, groups = Problems(), {group.name for group in config.user_groups}
+    for name in config.admins:
+        if name.rstrip("/") not in groups and not is_user(name):
+            text = f"administrator {name[:64]} is neither a user of this machine nor a user group"
+            problems.note(Place(os.path.join(config.confdir, f"lsf.cluster.{config.name}"), 0), text)
+    return problems.all()
+
+
 def _confdir_of(confdir: str, lsf: dict[str, str], places: Places, problems: Problems) -> str:
     named = lsf.get("LSF_CONFDIR", "").replace("\0", "")
     if named and not os.path.isdir(named):

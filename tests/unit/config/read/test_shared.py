@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from config.read.load import unknown_administrators
+
 ADMINS = "Begin ClusterAdmins\n{} = ann\nEnd ClusterAdmins\n"
 
 
@@ -41,3 +43,12 @@ def test_the_columns_that_lsf_has_are_taken_without_a_word(folder) -> None:
     )
     assert loaded.config.admins == ("ann",)
     assert loaded.problems == ()
+
+
+def test_administrators_whom_the_machine_does_not_know_are_named(folder) -> None:
+    users = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\nboard (ann)\nEnd UserGroup\n"
+    cluster = ADMINS.format("Administrators").replace("ann", "ann board anne")
+    config = folder(lsf__cluster__lava=cluster, lsb__users=users).config
+    (problem,) = unknown_administrators(config, lambda name: name == "ann")
+    assert (problem.text, problem.note) == ("administrator anne is neither a user of this machine nor a user group", True)
+    assert problem.file.endswith("/lsf.cluster.lava")
