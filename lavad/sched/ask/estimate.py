@@ -2,6 +2,7 @@
 latest if all jobs before it go first and every job runs to its limit.
 
 Rule: the future is simulated with the real scheduler on the cluster as it is, in a trial; only run limits tell when jobs end.
+What jobs reserve for a part of their lives (rusage[duration=]) becomes free meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from lavad.core.job.job import Array
 from lavad.core.job.run_time import expected_of
 from lavad.core.lang.ids import index_of
 from lavad.core.rules.cpu_factors import RunTimes
-from lavad.sched.ask.trial import Moment, alone, end_jobs, plan_of, row_key, start_jobs, trial
+from lavad.sched.ask.trial import Moment, alone, decay_rusage, end_jobs, plan_of, row_key, start_jobs, trial
 from lavad.sched.line.line import keys_in_order, renew_line
 from lavad.sched.line.queue_iterator import order_now
 from lavad.sched.state.cycle_state import CycleState
@@ -108,13 +109,13 @@ def _play(moment: Moment, key: int) -> float | None:
             return at
         start_jobs(cluster, plan, at)
         ends = dict(_ends(cluster, cache.run_times))
-        if plan.wake_at > at and (not ends or plan.wake_at < min(ends.values())):
-            at = plan.wake_at
-            continue
-        if not ends:
+        opens = [plan.wake_at] if plan.wake_at > at else []
+        changes = [*ends.values(), *cluster.use.decaying.values(), *opens]
+        if not changes:
             return None
-        at = max(at, min(ends.values()))
+        at = max(at, min(changes))
         end_jobs(cluster, [other for other, end in ends.items() if end <= at], at)
+        decay_rusage(cluster, at)
     return None
 
 

@@ -93,6 +93,12 @@ def end_jobs(cluster: Cluster, keys: Iterable[int], at: float) -> None:
         apply(cluster, ev.JobFinished(at=at, key=key, state=JobState.DONE, end=End(at=at)))
 
 
+def decay_rusage(cluster: Cluster, at: float) -> None:
+    """What started jobs reserve decays, where it is due by this time."""
+    for key in [key for key, due in cluster.use.decaying.items() if due <= at]:
+        apply(cluster, ev.RusageDecayed(at=at, key=key, attempt=cluster.jobs.rows[key].attempt))
+
+
 def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
     """Dispatch the placements of a plan."""
     for placement in plan.placements:

@@ -216,6 +216,40 @@ def test_what_a_job_was_suspended_moves_its_end_whatever_its_run_limit_is_given_
     assert reserved.end_of(world.cluster, job, world.cluster.specs.rows[job.spec], "h0") == begin + 1800 + 600
 
 
+def test_what_jobs_reserve_for_a_part_of_their_lives_becomes_free() -> None:
+    """rusage[duration=]: also of jobs without a run limit, and of those that start before it."""
+    world = small(hosts=1, slots=4)
+    world.submit(resreq="rusage[mem=6000:duration=10]")
+    world.step()
+    before = world.submit(user="bob", resreq="rusage[mem=7000:duration=20]")
+    mine = world.submit(user="me", resreq="rusage[mem=5000]")
+    moment = Moment(committed(world).cluster, world.soft, world.now, world.local)
+    told = soonest(moment, mine), latest(moment, mine)
+    assert told == (world.now + 600, world.now + 1800)
+    check_invariants(world.cluster)
+    assert world.cluster.use.decaying
+    world.later(600)
+    assert list(world.step()) == [before]
+    world.later(1200)
+    assert list(world.step()) == [mine]
+
+
+def test_the_opening_of_a_window_starts_jobs() -> None:
+    """Before the first job ends, and where none has a run limit."""
+    world = small(hosts=1, slots=2)
+    world.submit(limits=Limits(run=100_000))
+    world.step()
+    mine = world.submit(user="me", queue="night")
+    for limited in (True, False):
+        moment = Moment(committed(world).cluster, world.soft, world.now, world.local)
+        assert soonest(moment, mine) == latest(moment, mine) == world.now + 13 * 3600
+        if limited:
+            world.finish(next(iter(world.cluster.started)))
+    world.later(13 * 3600)
+    world.local = (2, 3600)
+    assert list(world.step()) == [mine]
+
+
 def test_without_run_limits_nothing_says_when() -> None:
     world = small(hosts=1, slots=1)
     world.submit()
