@@ -170,7 +170,7 @@ def _place(request: Request, key: int) -> Iterator[Shown]:
 
 
 def _changes(request: Request, key: int) -> Iterator[Shown]:
-    changes = find_changes(moment_of(request), key, Permitted(request.cluster, key))
+    changes = find_changes(moment_of(request), key, Permitted.of(request.cluster, key))
     if not changes:
         yield out("\nNo single change of the job, and no two at once, would start it now\n")
         return

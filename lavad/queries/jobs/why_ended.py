@@ -7,8 +7,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.containers import CONTAINER, image_of
+from lavad.core.decide.modify.permitted import Permitted
 from lavad.core.job.job import Job, Part
 from lavad.core.job.roles import task_name
 from lavad.core.job.run_time import run_time
@@ -272,10 +275,10 @@ def _run_limit(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[
     most = request.view.queue(spec.queue).limits.run
     todo = [f'bsub -W {wanted}; or let it write checkpoints and go on from the last: bsub -k "DIR runlimit=requeue"']
     if most is not None and wanted * 60 > most:
-        longer = [
-            queue.name for queue in request.cluster.conf.queues if queue.limits.run is None or queue.limits.run >= wanted * 60
-        ]
-        others = f"; these give more: {' '.join(longer)}" if longer else ""
+        longer = replace(spec, limits=replace(spec.limits, run=wanted * 60))
+        permitted = Permitted(request.cluster, spec.user)
+        found = [queue.name for queue in request.cluster.conf.queues if permitted.in_queue(longer, queue.name) is not None]
+        others = f"; these give more: {' '.join(found)}" if found else ""
         todo.append(f"queue {spec.queue} gives {_time(most)} at most{others}")
     return [f"Killed at its run limit of {_time(limit)}; it had run {_time(run_time(job, request.now))}"], todo
 

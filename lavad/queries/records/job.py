@@ -135,7 +135,7 @@ def read_why(request: Request) -> records.Why:
     place = get_queue_position(moment, job.key) if waits else None
     now = waits and starts(moment, job.key)
     found = estimate(moment, job.key) if waits and not now else None
-    changes = find_changes(moment, job.key, Permitted(request.cluster, job.key)) if found else []
+    changes = find_changes(moment, job.key, Permitted.of(request.cluster, job.key)) if found else []
     return records.Why(
         id=show(job.key),
         state=job.state.name,

@@ -1,4 +1,5 @@
-"""What bmod and bswitch let the owner of a waiting job make of it, for those who look for a change that would help it."""
+"""What bmod and bswitch let the owner of a waiting job make of it, for those who look for a change that would help it or its
+like."""
 
 from __future__ import annotations
 
@@ -14,14 +15,18 @@ from lavad.core.lang.asks import Caller, Refused
 
 
 class Permitted:
-    """Of one waiting job or element."""
+    """``user``: whose job it is."""
 
-    def __init__(self, cluster: Cluster, key: int) -> None:
+    def __init__(self, cluster: Cluster, user: str, has_checkpoint: bool = False) -> None:
         self._cluster = cluster
-        record = cluster.get(key)
-        user = cluster.specs.rows[record.spec].user
         self._owner = Caller(user=user, uid=0 if user == "root" else -1, host="")
-        self._has_checkpoint = isinstance(record, Job) and record.checkpoint >= 0
+        self._has_checkpoint = has_checkpoint
+
+    @classmethod
+    def of(cls, cluster: Cluster, key: int) -> Permitted:
+        """Of a job or element that waits."""
+        record = cluster.get(key)
+        return cls(cluster, cluster.specs.rows[record.spec].user, isinstance(record, Job) and record.checkpoint >= 0)
 
     def in_queue(self, spec: Spec, queue: str) -> Spec | None:
         """Its spec once it is in another queue; None: bswitch would refuse that."""

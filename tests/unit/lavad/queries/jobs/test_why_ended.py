@@ -51,6 +51,21 @@ def test_a_run_limit_is_told_with_the_time_that_it_had() -> None:
     assert "\nWhat to do\n  bsub -W 15; or let it write checkpoints" in out
 
 
+def test_queues_that_give_more_are_those_that_would_take_the_job() -> None:
+    """Not those of others, with too short a limit, closed ones, or its own."""
+    c = QueryCluster(abs_runlimit=True)
+    site, short, long = c.cluster.conf, Limits(run=700), Limits(run=900)
+    limits = {"normal": Limits(run=600), "chkpnt": short, "fair": long}
+    queues = tuple(replace(queue, limits=limits.get(queue.name, queue.limits)) for queue in site.queues)
+    c.feed(ev.Configured(at=at("11:31:36"), conf=replace(site, queues=queues)))
+    c.submit(1, limits={"run": 600})
+    c.start(1, "11:20:00")
+    c.finish(1, "11:30:00", status=9, reason=TermReason.TERM_RUNLIMIT)
+    assert "\n  queue normal gives 10.0 min at most; these give more: fair night\n" in story(c)
+    c.feed(ev.QueueSwitched(at=at("11:31:37"), queue="night", open=False, active=True, by="root"))
+    assert "\n  queue normal gives 10.0 min at most; these give more: fair\n" in story(c)
+
+
 @pytest.mark.parametrize(("status", "todo"), [(9, "\nWhat to do\n  ask for more memory (-M, rusage[mem])\n"), (15, "")])
 def test_nobody_is_sent_where_he_is(status: int, todo: str) -> None:
     """To ask ``lava why`` is what has just been done."""

@@ -28,7 +28,7 @@ def test_waiting_jobs_are_in_order_after_it() -> None:
     line = [placement.key for placement in world.schedule().placements]
     moment = Moment(world.cluster, world.soft, world.now, world.local)
     for key in (jobs[0], jobs[2], key_of(array, 2)):
-        find_changes(moment, key, Permitted(moment.cluster, key))
+        find_changes(moment, key, Permitted.of(moment.cluster, key))
         estimate(moment, key)
         assert {number: ([*waiting], waiting.ordered) for number, waiting in world.cluster.pending.items()} == before
     assert all(ordered for _, ordered in before.values())

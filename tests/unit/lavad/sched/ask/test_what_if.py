@@ -41,7 +41,9 @@ def changes(world: World, key: int) -> list[str]:
     committed(world)
     return [
         change.text
-        for change in find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted(world.cluster, key))
+        for change in find_changes(
+            Moment(world.cluster, world.soft, world.now, world.local), key, Permitted.of(world.cluster, key)
+        )
     ]
 
 
@@ -87,7 +89,7 @@ def test_the_changes_are_those_that_brute_force_finds(running: list[tuple[int, i
         return
     committed(world)
     before = (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
-    found = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted(world.cluster, key))
+    found = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted.of(world.cluster, key))
     assert before == (dict(world.cluster.jobs.rows), dict(world.cluster.specs.rows), world.cluster.version)
     check_invariants(world.cluster)
     spec = world.cluster.spec_of(key)

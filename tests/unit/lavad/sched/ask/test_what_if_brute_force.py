@@ -93,7 +93,7 @@ def test_the_largest_number_that_starts_is_told(others, wanted):
     assume(key not in world.step())
     spec = world.cluster.spec_of(key)
     world.cluster.forget_changes()
-    changes = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted(world.cluster, key))
+    changes = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted.of(world.cluster, key))
     texts = [change.text for change in changes if ", and " not in change.text]
     slots = ((n, replace(spec, slots=n, max_slots=n)) for n in range(1, spec.slots))
     assert told(texts, r"^(\d+) slots? instead") == largest(world, key, slots)
@@ -119,6 +119,6 @@ def test_a_change_that_does_not_start_it_is_caught() -> None:
     assert starts_with(world, key, replace(spec, slots=4, max_slots=4))
     world.cluster.forget_changes()
     assert not starts(Moment(world.cluster, world.soft, world.now, world.local), key)
-    changes = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted(world.cluster, key))
+    changes = find_changes(Moment(world.cluster, world.soft, world.now, world.local), key, Permitted.of(world.cluster, key))
     assert told([change.text for change in changes], r"^(\d+) slots? instead") == 4
     assert changes[0].size == pytest.approx(1 - 4 / 6)

@@ -286,6 +286,6 @@ def test_what_would_start_a_job_that_is_held_back() -> None:
     world.cluster.forget_changes()
     moment = Moment(world.cluster, world.soft, world.now, world.local)
     assert not starts(moment, mine[1])
-    assert [change.text for change in find_changes(moment, mine[1], Permitted(moment.cluster, mine[1]))] == [
+    assert [change.text for change in find_changes(moment, mine[1], Permitted.of(moment.cluster, mine[1]))] == [
         "no service class (bmod -slan)"
     ]

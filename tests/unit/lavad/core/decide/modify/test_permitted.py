@@ -39,7 +39,7 @@ def site(bench: Bench) -> Bench:
 
 @pytest.mark.parametrize("queue", [queue.name for queue in QUEUES])
 def test_a_queue_is_one_that_bswitch_takes_the_job_to(site: Bench, queue: str) -> None:
-    told = Permitted(site.cluster, 1).in_queue(site.cluster.spec_of(1), queue)
+    told = Permitted.of(site.cluster, 1).in_queue(site.cluster.spec_of(1), queue)
     result = site.take(switch(site.cluster, Switch(queue=queue, jobs=Select(ids=["1"])), ALICE, site.now))["results"][0]
     assert (told is not None) == result["ok"] == (queue in ("plain", "away"))
     assert told is None or told == site.cluster.spec_of(1)
@@ -47,14 +47,14 @@ def test_a_queue_is_one_that_bswitch_takes_the_job_to(site: Bench, queue: str) -
 
 def test_lava_why_tells_of_no_queue_that_refuses_the_job(site: Bench) -> None:
     moment = Moment(site.cluster, site.soft, site.now, site.local)
-    assert [change.text for change in find_changes(moment, 1, Permitted(site.cluster, 1))] == ["queue plain (bswitch plain)"]
+    assert [change.text for change in find_changes(moment, 1, Permitted.of(site.cluster, 1))] == ["queue plain (bswitch plain)"]
 
 
 def test_numbers_are_those_that_its_queue_and_application_profile_let_it_ask_for(bench: Bench) -> None:
     bench.queues(QueueConfig(name="normal", job_size_list=(2, 8)))
     spec = bench.spec_of(n="8")
-    assert [n for n in range(1, 9) if Permitted(bench.cluster, 1).takes(replace(spec, slots=n, max_slots=n))] == [2, 8]
+    assert [n for n in range(1, 9) if Permitted.of(bench.cluster, 1).takes(replace(spec, slots=n, max_slots=n))] == [2, 8]
     bench.configure(apps=(ApplicationConfig(name="app", tasklimit=TaskLimit(minimum=3, default=4, maximum=6)),))
     bench.queues(QueueConfig(name="normal"))
     spec = bench.spec_of(n="4", app="app")
-    assert [n for n in range(1, 9) if Permitted(bench.cluster, 2).takes(replace(spec, slots=n, max_slots=n))] == [3, 4, 5, 6]
+    assert [n for n in range(1, 9) if Permitted.of(bench.cluster, 2).takes(replace(spec, slots=n, max_slots=n))] == [3, 4, 5, 6]
