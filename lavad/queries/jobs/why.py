@@ -7,6 +7,7 @@ Rule: reasons are the scheduler's own, taken from its plans; changes and times w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from lavad.core.decide.modify.permitted import Permitted
 from lavad.core.job.job import Array, Job
@@ -61,7 +62,7 @@ def _spec(request: Request, key: int) -> Spec:
 
 
 def _read(request: Request, word: str) -> int:
-    """The key of a live job; an array stands for its first waiting element."""
+    """The key of a live job; an array stands for one of its elements."""
     try:
         job, indices = parse_job_id(word)
     except ArrayError as error:
@@ -73,12 +74,19 @@ def _read(request: Request, word: str) -> int:
     if cluster.find_job(key) is None and array is None:
         raise Refused(f"Job <{word}> is not found or has finished")
     if array is not None and not index:
-        if not array.pending:
-            raise Refused(f"Job <{word}>: no untouched element waits; name one, as {job}[1]")
-        key = key_of(job, next(iter(array.pending)))
+        key = _of_array(request, array)
     if not request.view.is_live(key):
         raise Refused(f"Job <{word}> is not found or has finished")
     return key
+
+
+def _of_array(request: Request, array: Array) -> int:
+    """The first element that waits, else the first that has not ended."""
+    cluster, job = request.cluster, array.job
+    touched = list(cluster.elements.get(job, ()))
+    waiting = [key for key in touched if cluster.jobs.rows[key].state is JobState.PEND]
+    waiting += [key_of(job, index) for index in islice(array.pending, 1)]
+    return min(waiting or [*touched, *(key_of(job, index) for index in islice(array.held, 1))])
 
 
 def _why(request: Request, key: int) -> Iterator[Shown]:

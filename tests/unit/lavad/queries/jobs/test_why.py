@@ -39,6 +39,23 @@ def test_an_element_that_has_ended_is_not_held() -> None:
     assert c.ask("why", "3[4]")[2] == 255
 
 
+def test_an_array_stands_for_the_first_of_its_elements_that_waits() -> None:
+    """Also for one that has run before; without one, for the first that is held or runs."""
+    c = QueryCluster()
+    c.submit(3, indices="1-4")
+    c.start(element(3, 1))
+    c.start(element(3, 2))
+    assert c.ask("why", "3")[0].startswith("Job <3[3]>, User <alice>, Queue <normal>: 1 slot, waiting since")
+    c.feed(ev.JobRequeued(at=at("11:34:00"), key=element(3, 2)))
+    assert c.ask("why", "3")[0].startswith("Job <3[2]>, User <alice>, Queue <normal>: 1 slot, waiting since")
+    c.start(element(3, 2))
+    c.feed(ev.ElementsHeld(at=at("11:34:00"), key=3, elements=Ranges.span(3, 4)))
+    assert c.ask("why", "3") == ("Job <3[1]>, User <alice>, Queue <normal>: it runs\n", "", 0)
+    for index in (1, 2):
+        c.finish(element(3, index))
+    assert c.ask("why", "3") == ("Job <3[3]>, User <alice>, Queue <normal>: it is held (bresume releases it)\n", "", 0)
+
+
 def test_a_job_of_a_silent_host_starts_elsewhere_only_where_it_has_a_lease() -> None:
     c = QueryCluster()
     for key, lease in ((1, 0.0), (2, 600.0)):
