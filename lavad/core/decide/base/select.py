@@ -123,7 +123,7 @@ def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) 
             return _whole(cluster, array)
         if job in cluster.jobs.rows:
             return Target(shown=str(job), keys=[job])
-        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
+        return Target(shown=str(job), why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
     if array is None:  # a job that lives has no elements then
         return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job and job not in cluster.jobs.rows else UNKNOWN)
     if not array.indices.intersect(elements):

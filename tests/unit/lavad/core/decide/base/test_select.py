@@ -76,7 +76,7 @@ def test_without_a_filter_nothing_is_meant_and_id_0_means_all_of_the_caller(site
 
 def test_what_is_named_more_than_once_is_meant_once(site: Bench) -> None:
     """As in LSF: commands say once what they do to a job."""
-    wanted = Select(ids=["4[2]", "2", "02", "4[1-2]", "2", "9", "9"])
+    wanted = Select(ids=["4[2]", "2", "02", "4[1-2]", "2", "9", "09", "9"])
     assert found(site, wanted, ALICE) == ["4[2]", "2", "4[1]", "9"]
     assert sorted(found(site, Select(ids=["0", "2", "0", "4", "4[1]"]), ALICE)) == ["1", "2", "3", "4", "4[1]", "5"]
 
