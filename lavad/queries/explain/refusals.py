@@ -45,7 +45,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "no_check",
-        "The configuration cannot be checked",
+        "The configuration cannot be checked|The resource requirement cannot be checked",
         "The program that reads the files for badmin did not start, or ended before it had said what is wrong.",
         "the reason stands behind it; the log of lavad tells of what it reads itself",
     ),
