@@ -205,17 +205,18 @@ class _Reading:
 
     def _live_array(self, array: Array, question: Question) -> None:
         """How its elements have ended; where the counts are not enough, from the store."""
-        tracked = self.cluster.ended.rows.get(array.job) or Ended()
-        if len(tracked) == array.done + array.exited:
+        tracked, of_post = self.cluster.ended.rows.get(array.job) or Ended(), question.function in POST
+        # where it was asked for the elements' ends before, how their post-execution commands ended may not have been read
+        if len(tracked) == array.done + array.exited and not (tracked and of_post):
             return
         live = Ranges.from_indices(key >> 32 for key in self.cluster.elements.get(array.job, ()))
         over = array.indices.minus(array.pending).minus(array.held).minus(live)
-        if not array.exited and question.function not in POST:
+        if not array.exited and not of_post:
             self.ended[array.job] = Ended(done=over)
             return
         read = self.known.elements.get(array.job)
         both = tracked.joined(read) if read is not None else tracked
-        if len(both) == array.done + array.exited:
+        if len(both) == array.done + array.exited and (read is not None or not of_post):
             self.ended[array.job] = both
         else:
             self.missing_elements.append(array.job)
