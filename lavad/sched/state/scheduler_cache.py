@@ -165,10 +165,9 @@ class SchedulerCache:
         """Grows when a host's record, window or membership changes."""
         self.rows_seen = 0
         """Grows when any row was renewed."""
-        self.changed = ChangedHosts()
+        self.changed, self._looks = ChangedHosts(), 0
         self.turns, self.reserving = Turns(), Turns()
         """Of classes that stay blocked, to learn why they wait now; of those for which nothing could be reserved."""
-        self._looks = 0
         self.retry_blocked = False
         """Something is reserved, suspended or preempted: blocked classes are looked at again in each cycle."""
         self.rules = Rules(Conf())
