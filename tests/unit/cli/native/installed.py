@@ -79,6 +79,12 @@ class Installed:
         found = self.processes()
         return [pid for pid, parent in found.items() if parent in found]
 
+    def kill_workers(self) -> None:
+        """Those that are there; one may end meanwhile."""
+        for pid in self.workers():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def end(self, number: int = signal.SIGTERM) -> None:
         """End all of them."""
 

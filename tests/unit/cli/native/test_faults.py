@@ -53,8 +53,7 @@ def test_servers_and_workers_that_were_killed(served: Installed, caller: Caller)
     served.end(signal.SIGKILL)
     assert served.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
     served.start(caller.environ)
-    for pid in served.workers():
-        os.kill(pid, signal.SIGKILL)
+    served.kill_workers()
     # one that had just taken the connection has not begun
     assert served.run("bsub", "-V", environ=caller.environ).status in (0, WAS_PLAIN[0])
     served.start(caller.environ)
@@ -71,8 +70,7 @@ def test_a_worker_that_is_killed_has_submitted_once(served: Installed, caller: C
     """The command says that it does not know; it does not do it again."""
 
     def kill(_: Frame) -> list[Frame]:
-        for pid in served.workers():
-            os.kill(pid, signal.SIGKILL)
+        served.kill_workers()
         return [CUT]
 
     with ScriptedMaster(caller.socket, kill) as master:
@@ -88,8 +86,7 @@ def test_a_worker_that_is_killed_before_it_asks_has_done_nothing(served: Install
         words = [str(served.native / "bsub"), "-hostfile", "fifo", "true"]
         with subprocess.Popen(words, env=caller.environ, cwd=caller.folder, stdout=PIPE, stderr=PIPE) as command:
             end = wait_until(lambda: opened(caller.folder / "fifo") or command.poll() is not None, 20, "a worker")
-            for pid in served.workers():
-                os.kill(pid, signal.SIGKILL)
+            served.kill_workers()
             out, err = command.communicate(timeout=20)
         if isinstance(end, bool):  # no worker was ready
             return None
@@ -112,12 +109,13 @@ def test_a_worker_that_is_killed_while_it_reads_a_script_has_taken_it(served: In
     def killed_while_it_reads() -> Ran | None:
         reading, writing = os.pipe()
         with subprocess.Popen([served.native / "bsub"], env=caller.environ, stdin=reading, stdout=PIPE, stderr=PIPE) as command:
-            os.write(writing, b"echo\n")
-            wait_until(lambda: not select.select([reading], [], [], 0)[0] or command.poll() is not None, 20, "a worker")
-            for pid in served.workers():
-                os.kill(pid, signal.SIGKILL)
-            os.close(writing)
-            os.close(reading)
+            try:
+                os.write(writing, b"echo\n")
+                wait_until(lambda: not select.select([reading], [], [], 0)[0] or command.poll() is not None, 20, "a worker")
+                served.kill_workers()
+            finally:
+                os.close(writing)
+                os.close(reading)
             out, err = command.communicate(timeout=20)
         ran = Ran(command.returncode, out, err)
         return None if ran == WAS_PLAIN else ran
