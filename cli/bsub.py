@@ -6,8 +6,6 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
 from cli.client.options import read_command_options, show_help
 from cli.submit.prepare import INTERACTIVE, prepared
-from cli.submit.requirement import VARIABLE as CHECK_ONLY
-from cli.submit.requirement import check
 from cli.submit.submission import not_done, send, wait_for
 from cli.submit.submit_options import bsub_table
 
@@ -36,7 +34,9 @@ def run(context: Context) -> int:
     conf = read_conf(context)
     client = Client(context, conf)
     try:
-        if CHECK_ONLY in context.environ:
+        if "BSUB_CHK_RESREQ" in context.environ:
+            from cli.submit.requirement import check
+
             return check(context, prepared(context, conf, given, words).options.get("R"))
         job, made, screen = _submit(context, client, conf, given, words)
     except Fail as fail:

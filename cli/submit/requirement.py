@@ -11,7 +11,6 @@ import sys
 
 from cli.client.context import Context, Fail
 
-VARIABLE = "BSUB_CHK_RESREQ"
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _CODE = (
     f"import sys; sys.path.insert(0, {_ROOT!r}); from lavad.configure.requirements import why_not; "
@@ -29,5 +28,5 @@ def check(context: Context, texts: object) -> int:
             raise Fail(f"The resource requirement cannot be checked: {error}") from None
         if ran.stdout:
             raise Fail(ran.stdout)
-    context.out(f"The resource requirement is valid. Nothing is submitted, as {VARIABLE} is set.\n")
+    context.out("The resource requirement is valid. Nothing is submitted, as BSUB_CHK_RESREQ is set.\n")
     return 0

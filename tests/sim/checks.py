@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.gpu_book import gpu_memory
 from lavad.core.job.job import Job, Part
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState
@@ -34,21 +33,15 @@ def running(cluster: Cluster) -> list[tuple[Job, Spec, list[Part]]]:
 
 
 def check_capacity(cluster: Cluster) -> None:
-    """Where no capacity changes, none is exceeded: slots of hosts, of which preempted jobs have none, and memory of GPUs."""
+    """Where no host comes to have fewer slots, none has more in use than it has; preempted jobs have given theirs up."""
     slots: Counter[str] = Counter()
-    memory: Counter[tuple[str, str]] = Counter()
-    for job, spec, parts in running(cluster):
+    for job, _, parts in running(cluster):
         given_up = bool(job.preempted_for) and not job.preempted_for_good
         for part in parts:
             slots[part.host] += 0 if given_up else part.slots
-            memory.update({(part.host, gpu): round(gpu_memory(spec)) for gpu in part.gpus})
     for host, used in slots.items():
         has = cluster.slots_of(host)
         require(has < 0 or used <= has, f"host {host} has {has} slots and {used} are in use")
-    for name, row in cluster.hosts.rows.items():
-        for card in row.facts.gpus:
-            mine = memory[name, card.uuid]
-            require(mine <= card.memory + 1, f"GPU {card.uuid} of host {name} has {card.memory} MB, {mine} are reserved")
 
 
 def check_hosts(cluster: Cluster, slots: int, mem: float) -> None:

@@ -111,7 +111,9 @@ def test_a_worker_that_is_killed_while_it_reads_a_script_has_taken_it(served: In
         with subprocess.Popen([served.native / "bsub"], env=caller.environ, stdin=reading, stdout=PIPE, stderr=PIPE) as command:
             try:
                 os.write(writing, b"echo\n")
-                wait_until(lambda: not select.select([reading], [], [], 0)[0] or command.poll() is not None, 20, "a worker")
+                unread = select.poll()
+                unread.register(reading, select.POLLIN)
+                wait_until(lambda: not unread.poll(0) or command.poll() is not None, 20, "a worker")
                 served.kill_workers()
             finally:
                 os.close(writing)
