@@ -116,11 +116,11 @@ def test_a_damaged_entry_takes_no_other_with_it(tmp_path: Path) -> None:
         spool.flush()
         sizes.append(spool.size)
     path, site = tmp_path / "parts.journal", Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
-    whole = path.read_bytes()
+    whole, again = path.read_bytes(), Spool(str(tmp_path))  # one, which holds one file open
     for at in range(len(whole)):
         for value in {0xFF, whole[at] ^ 1}:
             path.write_bytes(whole[:at] + bytes((value,)) + whole[at + 1 :])
-            found = {entry.uid for entry in adopted(Spool(str(tmp_path)).load(), site, 1.0)}
+            found = {entry.uid for entry in adopted(again.load(), site, 1.0)}
             hit = sum(at >= size for size in sizes)
             assert found.issuperset("abc"[:hit])
     torn = whole.index(b"alice", sizes[0])
