@@ -161,11 +161,12 @@ class SiteMaster(Master):
         """After starts: no more in use than there is."""
         cluster = self.cluster
         now = running(cluster)
-        touched = {part.host for event in started for part in event.parts if part.host in cluster.host_conf}
+        touched = {part.host for event in started for part in event.parts}
         for host in touched:
             here = [(job, spec, part) for job, spec, parts in now for part in parts if part.host == host]
             used = sum(part.slots for job, _, part in here if not job.preempted_for)
-            require(used <= cluster.slots_of(host), f"{host} has {used} slots in use")
+            most = cluster.slots_of(host) if host in cluster.host_conf else 0
+            require(used <= most, f"{host} has {used} slots in use of {most}")
             awake = [(job, spec) for job, spec, _ in here if not job.preempted_for and job.key not in by_hand]
             alone = any(spec.exclusive for _, spec in awake)
             require(

@@ -6,6 +6,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.control.depart import close_unknown
 from lavad.core.lang.asks import Caller, Lease, Refused
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import why_not_admin
@@ -23,7 +24,9 @@ def take_office(cluster: Cluster, now: float, started: ev.MasterStarted, conf: C
 
 def configure(cluster: Cluster, now: float, conf: Conf) -> Decided:
     """Put a configuration in force, if it differs from the current one."""
-    return Decided(events=[ev.Configured(at=now, conf=conf)] if cluster.conf != conf else [])
+    if cluster.conf == conf:
+        return Decided(events=[])
+    return Decided(events=[ev.Configured(at=now, conf=conf), *close_unknown(cluster, conf, now)])
 
 
 def check_reconfig(cluster: Cluster, caller: Caller) -> None:

@@ -9,6 +9,7 @@ from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.depart import depart, is_due
 from lavad.core.decide.control.hosts import silent
+from lavad.core.decide.control.office import configure
 from lavad.core.job.job import Placed
 from lavad.core.site.reservation import Reservation
 from tests.support.worlds.bench import Bench
@@ -43,6 +44,22 @@ def test_a_host_that_is_no_longer_named_leaves_once_its_jobs_have_ended(bench: B
     assert go(bench, host) == []
     bench.bsub()
     assert {host for slots in bench.step().values() for host in slots} <= set(others)
+
+
+def test_no_job_starts_on_a_host_that_the_new_configuration_does_not_name(bench: Bench) -> None:
+    """From the same commit on, and a plan made before it is of no use; named again, it is open again."""
+    first, *others = bench.cluster.hosts.rows
+    whole = replace(bench.cluster.conf, hosts=tuple(HostConfig(name=name) for name in (first, *others)))
+    bench.take(configure(bench.cluster, bench.now, whole))
+    assert not bench.cluster.hosts.rows[first].closed
+    bench.take(configure(bench.cluster, bench.now, replace(whole, hosts=whole.hosts[1:])))
+    assert [name for name, row in bench.cluster.hosts.rows.items() if row.closed] == [first]
+    bench.bsub()
+    assert first not in {host for slots in bench.step().values() for host in slots}
+    bench.take(configure(bench.cluster, bench.now, whole))
+    [opened] = go(bench, first)
+    assert isinstance(opened, ev.HostSwitched)
+    assert not opened.closed
 
 
 def test_a_dynamic_host_leaves_after_its_timeout(bench: Bench) -> None:
