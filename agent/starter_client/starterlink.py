@@ -38,6 +38,7 @@ def answers(path: str) -> bool:
 
 
 _spawned: list[subprocess.Popen[bytes]] = []
+"""Starters that this process has started and not reaped yet."""
 
 
 def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subprocess.Popen[bytes]:

@@ -14,6 +14,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import expired, greeted, silent
+from lavad.core.decide.control.office import take_office
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report.report import decide_reports, independent
 from lavad.core.events.apply import apply_all
@@ -99,8 +100,7 @@ class Master:
         self._waiting: list[Ask] = []
         self._busy = False
         started = ev.MasterStarted(at=time.now, epoch=disk.epoch, incarnation="sim")
-        begin: list[ev.Event] = [started, ev.Configured(at=time.now, conf=conf)]
-        self.ask(lambda cluster, now: Decided(events=begin if cluster.conf != conf else begin[:1]))
+        self.ask(lambda cluster, now: take_office(cluster, now, started, conf))
         self._loop(1.0, self._watch_hosts)
         self._loop(self.cycle, self._schedule)
 

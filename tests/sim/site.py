@@ -40,8 +40,8 @@ class SiteSimulation(Simulation):
     away = (0.5, 5.0, 40.0, 90.0, 200.0)
     users_pause = 15.0
 
-    def __init__(self, seed: int, jobs: int = 30, faulty: float = 1200.0, **options: Any) -> None:
-        super().__init__(seed, hosts=4, jobs=jobs, faulty=faulty, preempts=True, elastic=0.1, master=SiteMaster, **options)
+    def __init__(self, seed: int, master: type[SiteMaster] = SiteMaster) -> None:
+        super().__init__(seed, hosts=4, jobs=30, faulty=1200.0, preempts=True, elastic=0.1, master=master)
 
     def _new_master(self) -> Master:
         if not self.disk.epoch:
@@ -111,15 +111,13 @@ class SiteSimulation(Simulation):
 
     def _condition(self, options: dict[str, OptionValue]) -> str:
         random = self.time.random
-        live = [
-            job for job in self.acknowledged if job in self.master.cluster.arrays.rows or job in self.master.cluster.jobs.rows
-        ]
+        live = self._live()
         if not live:
             return ""
         job = random.choice(live)
         indices = self.acknowledged[job]
         if indices is not None and random.random() < 0.5:
-            options["J"] = f"after[{indices}]"
+            options["J"] = f"after[{indices.text()}]"
             return f"{random.choice(('done', 'ended'))}({job}[*])"
         first = f"{random.choice(('done', 'ended'))}({job})"
         if random.random() < 0.5:
@@ -159,19 +157,19 @@ class SiteSimulation(Simulation):
         options = random.choice(changes)
         if options.get("w") == "" or "[*]" in str(options.get("w")):
             return
-        if options.get("q") == "retry":
-            self._may_repeat(int(job))
+        if options.get("q") in ("retry", "again"):
+            self.watch.may_repeat.update(self._keys(int(job)))
         ask = asks.Modify(job=job, options=options)
         self._say(f"bmod {options} {job}", lambda c, now: modify.modify(c, ask, JobText(command="work"), ALICE, now, local(now)))
 
-    def _may_repeat(self, job: int) -> None:
+    def _keys(self, job: int) -> list[int]:
         indices = self.acknowledged[job]
-        self.watch.may_repeat.update([job] if indices is None else [key_of(job, index) for index in indices])
+        return [job] if indices is None else [key_of(job, index) for index in indices]
 
     def _bswitch(self, job: str) -> None:
         queue = self.time.random.choice(self.queues)
         if queue in ("retry", "again"):
-            self._may_repeat(int(job))
+            self.watch.may_repeat.update(self._keys(int(job)))
         ask = asks.Switch(queue=queue, jobs=Select(ids=[job]))
         self._say(f"bswitch {queue} {job}", lambda cluster, now: switch.switch(cluster, ask, ALICE, now))
 
@@ -184,10 +182,16 @@ class SiteSimulation(Simulation):
         ask = asks.Hosts(
             hosts=[self.time.random.choice(self.names)], close=close, migrate=close and self.time.random.random() < 0.5
         )
+        self._switch_host(ask)
+
+    def _switch_host(self, ask: asks.Hosts) -> None:
         self._say(f"{ask}", lambda cluster, now: hosts.switch_hosts(cluster, ask, ALICE, now))
 
     def _queues(self, job: str) -> None:
-        ask = asks.Queues(what=self.time.random.choice(("qopen", "qclose", "qact", "qact", "qinact")), queues=[self.queues[0]])
+        self._switch_queue(self.time.random.choice(("qopen", "qclose", "qact", "qact", "qinact")))
+
+    def _switch_queue(self, what: str) -> None:
+        ask = asks.Queues(what=what, queues=[self.queues[0]])
         self._say(f"{ask}", lambda cluster, now: queues.switch_queues(cluster, ask, ALICE, now, local(now)))
 
     def _reconfig(self, job: str) -> None:
@@ -201,7 +205,10 @@ class SiteSimulation(Simulation):
         self._say(f"brun {ask}", lambda cluster, now: force.force(cluster, ask, ALICE, now, uid))
 
     def _group(self, job: str) -> None:
-        ask = asks.ChangeGroup(group=GROUP, limit=self.time.random.choice((None, 1, 2, 3)))
+        self._limit_group(self.time.random.choice((None, 1, 2, 3)))
+
+    def _limit_group(self, limit: int | None) -> None:
+        ask = asks.ChangeGroup(group=GROUP, limit=limit)
         self._say(f"bgmod {ask.limit}", lambda cluster, now: groups.change_group(cluster, ask, ALICE, now))
 
     def _reserve(self, job: str) -> None:
@@ -228,26 +235,18 @@ class SiteSimulation(Simulation):
         cluster = self.master.cluster
         if cluster.conf != self.base or self.conf != self.base:
             self.conf = self.base
-            self._reconfigure_back()
+            self._say("badmin reconfig", lambda cluster, now: office.configure(cluster, now, self.base))
         for name, row in cluster.hosts.rows.items():
             if row.closed:
-                again = asks.Hosts(hosts=[name], close=False)
-                self._ask_until_answered(lambda c, now, ask=again: hosts.switch_hosts(c, ask, ALICE, now), lambda answer: None)
+                self._switch_host(asks.Hosts(hosts=[name], close=False))
         for what in ("qopen", "qact"):
             state = cluster.queue_state(self.queues[0])
             if not (state.open and state.active):
-                ask = asks.Queues(what=what, queues=[self.queues[0]])
-                self._ask_until_answered(
-                    lambda c, now, ask=ask: queues.switch_queues(c, ask, ALICE, now, local(now)), lambda a: None
-                )
+                self._switch_queue(what)
         if cluster.groups.rows.get(GROUP) is not None and cluster.groups.rows[GROUP].limit is not None:
-            change = asks.ChangeGroup(group=GROUP, limit=None)
-            self._ask_until_answered(lambda c, now: groups.change_group(c, change, ALICE, now), lambda answer: None)
+            self._limit_group(None)
         if self.time.now - 1_000_000.0 > self.faulty + CALM_AT_FIRST:
             self._end_hopeless()
-
-    def _reconfigure_back(self) -> None:
-        self._ask_until_answered(lambda cluster, now: office.configure(cluster, now, self.base), lambda answer: None)
 
     def _end_hopeless(self) -> None:
         cluster = self.master.cluster
@@ -256,9 +255,12 @@ class SiteSimulation(Simulation):
             spec = cluster.specs.rows[row.spec]
             job = job_of(row.key) if isinstance(row, Job) else row.job
             if row.depend is not None or spec.reservation:
-                self.killed.update([job] if (some := self.acknowledged[job]) is None else [key_of(job, index) for index in some])
-                ask = asks.Kill(jobs=Select(ids=[str(job)]))
-                self._ask_until_answered(lambda c, now, ask=ask: control.kill(c, ask, ALICE, now), lambda answer: None)
+                self._kill(job)
+
+    def _kill(self, job: int) -> None:
+        self.killed.update(self._keys(job))
+        ask = asks.Kill(jobs=Select(ids=[str(job)]))
+        self._say(f"bkill {job}", lambda cluster, now: control.kill(cluster, ask, ALICE, now))
 
     def _check_outcome(self, event: ev.JobFinished) -> None:
         if event.reason not in (TermReason.TERM_ORPHAN_SYSTEM, TermReason.TERM_DEADLINE):

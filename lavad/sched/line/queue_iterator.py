@@ -116,7 +116,8 @@ class QueueIterator(Generic[V]):
         classes, since = cache.classes, cache.changed.everything
         for at in range(self._at, len(line)):
             entry = classes[line[at][1]]
-            if (entry.blocked < since or entry.stale) and not cache.is_passed_over(entry):
+            # not by ``is_passed_over``, which counts the looks: they are few, and classes may be 50,000
+            if entry.blocked < 0 or (cache.looks > 0 and (entry.blocked < since or entry.stale)):
                 self._at = at
                 return
         self._at = len(line)

@@ -128,8 +128,7 @@ class SchedulerCache:
     """Whether ``run_times`` is of the factors as they are."""
 
     def __init__(self, few: int = FEW, chunks: bool = False) -> None:  # noqa: PLR0915 - fields only
-        self.few = few
-        self.chunks = chunks
+        self.few, self.chunks = few, chunks
         self.cycle = 0
         self.scorer: Scorer | None = None
         """Asks a site's own SCHEDULER modules; None: their scores count as 0."""
@@ -165,7 +164,8 @@ class SchedulerCache:
         """Grows when a host's record, window or membership changes."""
         self.rows_seen = 0
         """Grows when any row was renewed."""
-        self.changed, self._looks = ChangedHosts(), 0
+        self.changed, self.looks = ChangedHosts(), 0
+        """At so many blocked classes this cycle may still look, only to learn why they wait now."""
         self.turns, self.reserving = Turns(), Turns()
         """Of classes that stay blocked, to learn why they wait now; of those for which nothing could be reserved."""
         self.retry_blocked = False
@@ -209,13 +209,13 @@ class SchedulerCache:
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
         if self.retry_blocked:
             self.changed.note_all()
-        self._looks = LOOKS
+        self.looks = LOOKS
 
     def is_passed_over(self, entry: PendingClass) -> bool:
         """Where nothing can start: whether it is known why a class waits. It is not once a host was closed, or is back."""
         if entry.blocked >= 0 and (entry.blocked < self.changed.everything or entry.stale):
-            self._looks -= 1
-            return self._looks < 0
+            self.looks -= 1
+            return self.looks < 0
         return entry.blocked >= 0
 
     def _renew_run_times(self, cluster: Cluster) -> None:
@@ -323,7 +323,7 @@ class SchedulerCache:
 
     def note_idle(self, plan: Plan, now: float, local: Local) -> None:
         """A cycle is over: if it decided nothing, the next need not look while nothing changes."""
-        still = not (plan.decides or self.retry_blocked or self._looks < 0)
+        still = not (plan.decides or self.retry_blocked or self.looks <= 0)
         self.idle = (plan.version, self.rows_seen, self.state_seen, plan.wake_at, _zone(now, local)) if still else None
 
     def find_idle_wake_time(self, cluster: Cluster, now: float, local: Local) -> float | None:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -124,6 +125,16 @@ def test_rows_that_are_not_what_the_events_say_are_named(site: Site, capsys: pyt
     assert live == f"live records are not what the events say: jobs {job}"
     assert main(["check", "--database", site.url]) == 1
     assert "2 problems" in capsys.readouterr().out
+    site.end()
+
+
+def test_a_host_with_fewer_slots_than_are_in_use_is_nothing_wrong(site: Site) -> None:
+    cluster = site.cluster
+    host = max(cluster.use.hosts, key=lambda name: cluster.use.hosts[name].slots)
+    assert cluster.use.hosts[host].slots > 0
+    conf = msgspec.structs.replace(cluster.conf, hosts=tuple(HostConfig(name=name, slots=0) for name in cluster.hosts.rows))
+    commit(site.store, cluster, [ev.Configured(at=site.author.now, conf=conf)])
+    assert check(site.url).problems == []
     site.end()
 
 

@@ -14,9 +14,11 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.events.base import FOLDS
+from lavad.core.job.job import Placed
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Faulty, Refused
 from lavad.core.site.conf import Conf, Params
+from lavad.core.site.host import Facts
 from lavad.engine import Engine
 from lavad.store.errors import OutcomeUnknown, StoreAway, StoreFull, StoreRefused
 from lavad.store.load import load
@@ -323,4 +325,28 @@ def test_a_fold_that_fails_midway(office: Office, monkeypatch: pytest.MonkeyPatc
     first, wrong, last = office.serve(lambda engine: gather(*(engine.ask(ask) for ask in asks)))
     assert (first, last) == ({"job": 1}, {"job": 2})
     assert isinstance(wrong, Faulty)
+    office.check()
+
+
+def test_a_fold_that_fails_while_a_host_has_fewer_slots_than_are_in_use(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is sound, as a host may have come back with fewer CPUs: lavad goes on."""
+
+    def joined(ncpus: int) -> ev.HostJoined:
+        return ev.HostJoined(at=1.0, host="h1", facts=Facts(ncpus=ncpus))
+
+    def shrinks(cluster: Cluster, now: float) -> Decided:
+        parts = (Placed(host="h1", slots=4),)
+        started = ev.JobDispatched(at=now, key=1, attempt=1, uid="u1", parts=parts)
+        return Decided(events=[joined(4), started, joined(2)])
+
+    def fails(cluster: Cluster, event: object) -> None:
+        raise KeyError("halfway")
+
+    def bad(cluster: Cluster, now: float) -> Decided:
+        return Decided(events=[ev.HostUp(at=now, host="h1")])
+
+    monkeypatch.setitem(cast(dict[Any, Any], FOLDS), ev.HostUp, fails)
+    _, _, wrong, last = office.serve(lambda engine: gather(*(engine.ask(ask) for ask in (bsub, shrinks, bad, bsub))))
+    assert isinstance(wrong, Faulty)
+    assert last == {"job": 2}
     office.check()

@@ -53,7 +53,7 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
         return taken if wanted.state else taken[-1:]
     if len(wanted.ids) > MAX_IDS:
         raise Refused(f"More than {MAX_IDS} job IDs in one request")
-    targets: dict[str, Found] = {}
+    targets: list[Found] = []
     named, lines, every = 0, MOST_LINES, False
     try:
         for text, job, elements in parse_job_ids(wanted.ids):
@@ -70,11 +70,18 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
             every = every or not job
             if named > MAX_KEYS:
                 raise Refused(f"More than {MAX_KEYS} jobs and elements in one request")
-            for one in found:
-                targets.setdefault(str(one) if isinstance(one, int) else one.shown, one)
+            targets += found
     except ArrayError as error:
         raise Refused(str(error)) from None
-    return list(targets.values())
+    return targets if len(wanted.ids) == 1 else _once(targets)
+
+
+def _once(targets: list[Found]) -> list[Found]:
+    """The first of each that is shown by the same name."""
+    named: dict[str, Found] = {}
+    for one in targets:
+        named.setdefault(str(one) if isinstance(one, int) else one.shown, one)
+    return list(named.values())
 
 
 def has_filter(wanted: Select) -> bool:

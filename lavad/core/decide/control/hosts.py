@@ -14,6 +14,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.specs import together
 from lavad.core.decide.control.control import may_migrate, migration
+from lavad.core.decide.control.depart import departing
 from lavad.core.decide.report.array_ends import with_array_ends
 from lavad.core.decide.report.copies import holders_lost, holders_moved
 from lavad.core.decide.report.gpus import Cause, close_gpu
@@ -154,7 +155,7 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
     for name in dict.fromkeys(member for word in names for member in _meant(cluster, word)):
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
-        if why := why_not_switch(cluster.conf, name, caller):
+        if why := why_not_switch(cluster.conf, name, caller) or ("" if ask.close else departing(cluster, name, now)):
             decided.answer["results"].append({"host": name, "ok": False, "why": why})
             continue
         event = ev.HostSwitched(at=now, host=name, closed=ask.close, by=caller.user, comment=ask.comment)

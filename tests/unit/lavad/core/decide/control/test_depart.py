@@ -8,11 +8,12 @@ from config.model.cluster import HostConfig
 from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.depart import depart, is_due
-from lavad.core.decide.control.hosts import silent
+from lavad.core.decide.control.hosts import silent, switch_hosts
 from lavad.core.decide.control.office import configure
 from lavad.core.job.job import Placed
+from lavad.core.lang.asks import Hosts
 from lavad.core.site.reservation import Reservation
-from tests.support.worlds.bench import Bench
+from tests.support.worlds.bench import ADMIN, Bench
 
 
 def named(bench: Bench, *names: str, **more: object) -> None:
@@ -52,10 +53,17 @@ def test_no_job_starts_on_a_host_that_the_new_configuration_does_not_name(bench:
     whole = replace(bench.cluster.conf, hosts=tuple(HostConfig(name=name) for name in (first, *others)))
     bench.take(configure(bench.cluster, bench.now, whole))
     assert not bench.cluster.hosts.rows[first].closed
+    bench.bsub(m=first)
+    before = bench.schedule()
+    assert [part.host for placement in before.placements for part in placement.parts] == [first]
     bench.take(configure(bench.cluster, bench.now, replace(whole, hosts=whole.hosts[1:])))
+    assert bench.accept(before) == []
     assert [name for name, row in bench.cluster.hosts.rows.items() if row.closed] == [first]
     bench.bsub()
     assert first not in {host for slots in bench.step().values() for host in slots}
+    [refused] = switch_hosts(bench.cluster, Hosts(hosts=[first], close=False), ADMIN, bench.now).answer["results"]
+    assert refused["why"] == "it is not in lsf.cluster.lava"
+    assert bench.cluster.hosts.rows[first].closed
     bench.take(configure(bench.cluster, bench.now, whole))
     [opened] = go(bench, first)
     assert isinstance(opened, ev.HostSwitched)

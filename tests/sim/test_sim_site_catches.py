@@ -1,0 +1,82 @@
+"""Each thing that the simulation of a site watches for is shown to be caught: one rule of its master is broken at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.depend import MET
+from lavad.core.job.job import Placed
+from lavad.core.plan.plan import Plan
+from tests.sim.site import SiteSimulation
+from tests.sim.site_master import SiteMaster
+from tests.sim.watch import Broken
+
+MOST = 40
+"""Seeds after which a broken rule should have shown."""
+
+
+def with_parts(events: list[ev.Event], change: Callable[[Placed], Placed]) -> list[ev.Event]:
+    """Jobs start otherwise than the scheduler has planned it."""
+    return [replace(one, parts=tuple(map(change, one.parts))) if isinstance(one, ev.JobDispatched) else one for one in events]
+
+
+class TakesNoLicences(SiteMaster):
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
+        return with_parts(super().accept(cluster, plan, now, seed), lambda part: replace(part, reserved=()))
+
+
+class StartsOnAClosedHost(SiteMaster):
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
+        events = super().accept(cluster, plan, now, seed)
+        closed = [name for name, row in cluster.hosts.rows.items() if row.closed]
+        return with_parts(events, lambda part: replace(part, host=closed[0])) if closed else events
+
+
+class JudgesNothing(SiteMaster):
+    """Every condition is taken to hold once it has been looked at."""
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        assert self.conditions is not None
+        settle = self.conditions.settle
+
+        def holds(*asked: Any) -> list[ev.Event]:
+            return [replace(one, stands=MET) if isinstance(one, ev.DependencyJudged) else one for one in settle(*asked)]
+
+        self.conditions.settle = holds  # type: ignore[method-assign,assignment]
+
+
+class SeesNoRoom(SiteMaster):
+    """Its scheduler does not notice that a host has more room than before."""
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        self.memory.changed.note_room = lambda row: None  # type: ignore[method-assign]
+
+
+BROKEN = [
+    (TakesNoLicences, r"has 0\.0 of the licences"),
+    (StartsOnAClosedHost, r"hosts \['h\d'\] are closed"),
+    (JudgesNothing, "does not hold"),
+    (SeesNoRoom, "and without memory"),
+]
+
+
+@pytest.mark.parametrize(("master", "text"), BROKEN, ids=[row[0].__name__ for row in BROKEN])
+def test_a_master_that_breaks_a_rule_is_found(master: type[SiteMaster], text: str) -> None:
+    for seed in range(MOST):
+        try:
+            SiteSimulation(seed, master).run()
+        except Broken as failure:
+            first = str(failure).splitlines()[0]
+            assert first.startswith(f"seed {seed}: ")
+            with pytest.raises(Broken, match=text):
+                raise Broken(first) from None
+            return
+    raise AssertionError(f"{MOST} seeds, and nothing was found")
