@@ -114,16 +114,21 @@ def plan_of(moment: Moment, cache: SchedulerCache | None = None) -> Plan:
     return schedule(*moment, cache or SchedulerCache())
 
 
-def starts(moment: Moment, key: int, spec: Spec | None = None) -> bool:
-    """Whether a waiting job would start now, perhaps with another spec: one that would not if it waited alone does not."""
+def starts(moment: Moment, key: int, spec: Spec | None = None, cache: SchedulerCache | None = None) -> bool:
+    """Whether a waiting job would start now, perhaps with another spec: one that would not if it waited alone does not.
+
+    ``cache``: what several such questions about one moment know of its hosts.
+    """
+    cache = cache or SchedulerCache()
     with alone(moment.cluster, key):
-        if not _starts(moment, key, spec):
+        if not _starts(moment, key, spec, cache):
             return False
-    return _starts(moment, key, spec)
+    return _starts(moment, key, spec, cache)
 
 
-def _starts(moment: Moment, key: int, spec: Spec | None) -> bool:
+def _starts(moment: Moment, key: int, spec: Spec | None, cache: SchedulerCache) -> bool:
     with trial(moment.cluster):
+        cache.forget_classes(moment.cluster.conf)  # those of a trial are undone, and their numbers given to others
         if spec is not None:
             with_spec(moment.cluster, key, spec, moment.now)
-        return any(placement.key == key for placement in plan_of(moment).placements)
+        return any(placement.key == key for placement in plan_of(moment, cache).placements)

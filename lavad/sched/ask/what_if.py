@@ -19,6 +19,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.sched.ask.estimate import tries
 from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.needs.needs import Need
+from lavad.sched.state.scheduler_cache import SchedulerCache
 
 _SECTIONS = ("select", "span", "same", "cu", "affinity")
 _LINEAR = 64
@@ -50,14 +51,14 @@ def find_changes(moment: Moment, key: int, permits: Permits) -> list[Change]:
     """Single changes that would start a waiting job now, the smallest first; if there are none, pairs of changes."""
     cluster = moment.cluster
     spec = cluster.spec_of(key)
-    left = tries(cluster)
+    left, cache = tries(cluster), SchedulerCache()
 
     def would_start(other: Spec) -> bool:
         nonlocal left
         if not permits.takes(other):
             return False
         left -= 1
-        return left >= 0 and starts(moment, key, other)
+        return left >= 0 and starts(moment, key, other, cache)
 
     single = list(_numbers(cluster, spec, would_start))
     options = [*_other_queues(cluster, spec, permits), *_other_options(spec, moment.now)]

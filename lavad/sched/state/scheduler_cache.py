@@ -232,13 +232,9 @@ class SchedulerCache:
         self._factors_seen = False
         self.rows, self.by_name = [], {}
         self._hosts = None
-        self.role_needs.clear()
-        made = (self.eligibilities, self.masks, self.codes_by_host, self.limit_hosts)
-        for kept in (*made, self.needs, self.classes, self.line, self.streams, self.why, self.why_job):
-            kept.clear()
-        self.units.clear()
-        self.pools = PoolCache(conf)
-        self.goals = goal_cache(conf)
+        for made in (self.eligibilities, self.masks, self.codes_by_host, self.limit_hosts, self.units):
+            made.clear()
+        self.forget_classes(conf)
         self.ranking = Ranking(conf)
         self.dynamic = dynamic_names(conf)
         self.increasing = increasing_names(conf)
@@ -248,6 +244,16 @@ class SchedulerCache:
         self.rules = Rules(conf)
         self.soft_due = 0.0
         self.state_seen += 1
+
+    def forget_classes(self, conf: Conf) -> None:
+        """Forget all that is known of classes and their jobs, and keep what is known of hosts."""
+        for kept in (self.needs, self.role_needs, self.classes, self.line, self.streams, self.why, self.why_job, self.ends):
+            kept.clear()
+        self.turns, self.reserving = Turns(), Turns()
+        self.retry_blocked, self.idle = False, None
+        self.reservations = self.deserved = ()
+        self.pools = PoolCache(conf)
+        self.goals = goal_cache(conf)
 
     def _count_rows(self, cluster: Cluster) -> None:
         """Rebuild all rows: there are other hosts than before."""
