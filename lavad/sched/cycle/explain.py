@@ -285,7 +285,8 @@ def why_never_roles(state: CycleState, need: Need) -> int:
 def _usable(state: CycleState, need: Need, eligible: Eligibility) -> list[Row]:
     """Hosts that the class may use now, or once they are up, open or less loaded."""
     out = _FOR_GOOD if need.depends_on_load else _FOR_GOOD_BY_FACTS
-    return [row for row, code in zip(state.rows, eligible.array.tolist(), strict=True) if code not in out]
+    codes = eligible.codes if isinstance(eligible.codes, list) else eligible.codes.tolist()
+    return [row for row, code in zip(state.rows, codes, strict=True) if code not in out]
 
 
 def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> int:

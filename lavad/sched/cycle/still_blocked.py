@@ -77,7 +77,7 @@ class StillBlocked:
     def _have_changed(self, need: Need, entry: PendingClass) -> bool:
         """Whether any of the hosts that a class may use may have changed since it was blocked."""
         rows = self._builder.state.cache.changed.rows_since(entry.blocked, reads_load(need))
-        return rows is None or any(one.ok[rows].any() for one in self._eligible(need))
+        return rows is None or any(one.has_any_of(rows) for one in self._eligible(need))
 
     def _may_use_the_same(self, need: Need, entry: PendingClass) -> bool:
         """Whether the class may use the hosts that it might when it was blocked, and no others."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.plan.volatile import WhyClass
-from lavad.sched.needs.arrays import Ints32, Mask, np
+from lavad.sched.needs.arrays import Ints, Ints32, Mask, np
 
 Codes: TypeAlias = Ints32
 """Pend reason of each host by row number, 0: the class may use it. Shape: (hosts,)."""
@@ -36,9 +36,10 @@ class Eligibility:
     """
 
     __slots__ = (
+        "_array",
+        "_ok",
         "all_full",
         "any_ok",
-        "array",
         "capacity",
         "codes",
         "depends_on_load",
@@ -46,7 +47,6 @@ class Eligibility:
         "made_from",
         "most",
         "no_gpus",
-        "ok",
         "since",
         "totals",
     )
@@ -57,9 +57,9 @@ class Eligibility:
         self.depends_on_load = depends_on_load
         self.made_from = made_from
         self.since = since
-        self.array: Codes = np.asarray(codes, dtype=np.int32)
-        self.ok: Mask = self.array == 0
-        self.any_ok = bool(self.ok.any())
+        self._array: Codes | None = None
+        self._ok: Mask | None = None
+        self.any_ok = 0 in codes
         self.full_hosts = FullHosts((-1, -1))
         self.all_full: tuple[int, WhyClass | None] = (-1, None)
         """Why a class waits when all hosts are full, at this change of the columns."""
@@ -72,6 +72,29 @@ class Eligibility:
         them are counted: else they offer at least so many)."""
         self.no_gpus: dict[GpuReq, int] = {}
         """GPU requirement to why none of these hosts could satisfy it when empty; 0: one could."""
+
+    @property
+    def array(self) -> Codes:
+        """The codes as an array, also of few hosts."""
+        if self._array is None:
+            self._array = np.asarray(self.codes, dtype=np.int32)
+        return self._array
+
+    @property
+    def ok(self) -> Mask:
+        """Where the class may use the host. Shape: (hosts,)."""
+        if self._ok is None:
+            self._ok = self.array == 0
+        return self._ok
+
+    def has_any_of(self, rows: list[int] | Ints) -> bool:
+        """Whether the class may use any of these hosts."""
+        codes = self.codes
+        return any(not codes[row] for row in rows) if isinstance(codes, list) else bool(self.ok[rows].any())
+
+    def has_codes(self, codes: list[int] | Codes) -> bool:
+        """Whether these are its codes."""
+        return self.codes == codes if isinstance(codes, list) else np.array_equal(self.array, codes)
 
     def is_current(self, state_seen: int, rows_seen: int) -> bool:
         """Whether it would come out the same if it were worked out again."""

@@ -43,7 +43,7 @@ def _get_lasting(state: CycleState, need: Need) -> Eligibility:
         codes: list[int] | Codes = [next((code for check in checks if (code := check(row))), 0) for row in state.rows]
     else:
         codes = _make_codes(state, state.columns, need)
-    if known is not None and known.made_from[0] == made_from[0] and np.array_equal(known.array, codes):
+    if known is not None and known.made_from[0] == made_from[0] and known.has_codes(codes):
         known.made_from = made_from
         return known
     eligible = cache.eligibilities[need.eligible_key] = Eligibility(codes, need.depends_on_load, made_from, cache.cycle)

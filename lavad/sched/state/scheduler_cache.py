@@ -260,6 +260,7 @@ class SchedulerCache:
         self.rows = [Row(at, name) for at, name in enumerate(sorted(cluster.hosts.rows))]
         self.by_name = {row.name: row for row in self.rows}
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
+        self.changed.as_arrays = self.columns is not None
         self.codes = [-1] * len(self.rows)
         self._factors_seen = False
         for made in (self.eligibilities, self.masks, self.codes_by_host, self.limit_hosts, self.texts):
