@@ -299,6 +299,10 @@ class Limits:
             self._count()
             self._add(spec, parts, sign, jobs, self._own)
 
+    def hold(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
+        """As ``shift``, of what is reserved for a job that does not fit now."""
+        self.shift(spec, parts, sign)
+
     def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
         """As ``Ledger.shift_slots``, of a job that is preempted by suspension (-1) or goes on (1)."""
         self.given_back += sign < 0

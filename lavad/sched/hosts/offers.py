@@ -41,12 +41,13 @@ def releases(state: CycleState) -> list[tuple[float, int, Shifted]]:
     return found
 
 
-def shift(state: CycleState, shifted: Iterable[Shifted], sign: int) -> set[int]:
-    """Take these off the ledger (-1) or put them back (1); the row numbers of their hosts."""
+def shift(state: CycleState, shifted: Iterable[Shifted], sign: int, held: bool = False) -> set[int]:
+    """Take these off the ledger (-1) or put them back (1); the row numbers of their hosts. ``held``: they are only reserved."""
+    count = state.limits.hold if held else state.limits.shift
     touched: set[int] = set()
     for parts, spec in shifted:
         state.ledger.shift(parts, spec, sign)
-        state.limits.shift(spec, parts, sign)
+        count(spec, parts, sign)
         touched.update(state.cache.by_name[part.host].index for part in parts)
     for at in touched:
         state.renew(state.rows[at])

@@ -109,8 +109,8 @@ class SlotReservations:
         if level == Level.LEAST and self.most > 1:
             level = Level.FULL  # what is spare at its start may be promised to others as well
         if level != reservation.level:
-            shift(self.state, [(_parts(reservation, reservation.level), reservation.need.spec)], -1)
-            shift(self.state, [(_parts(reservation, level), reservation.need.spec)], 1)
+            shift(self.state, [(_parts(reservation, reservation.level), reservation.need.spec)], -1, held=True)
+            shift(self.state, [(_parts(reservation, level), reservation.need.spec)], 1, held=True)
             reservation.level = level
 
     def reserve(self, need: Need, eligible: Eligibility, row: Job | Array, key: int) -> None:

@@ -84,11 +84,16 @@ class PoolLimits(Limits):
                 pool.renew(rows[at].name)
         self._renewed = len(renewed)
 
-    def _take(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1) -> None:
+    def _take(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1, held: bool = False) -> None:
         service = self.classes.of(spec)
         for part in parts:
             for pool in self._pools:
-                pool.take(part.host, use_of(part, service, part.slots), sign)
+                pool.take(part.host, use_of(part, service, part.slots), sign, held)
+
+    def hold(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
+        super().shift(spec, parts, sign)
+        self._catch_up()
+        self._take(spec, parts, sign, held=True)
 
     def shift(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 1) -> None:
         super().shift(spec, parts, sign, jobs)

@@ -152,6 +152,8 @@ class PoolUse:
         """(class, whether it borrows) to what ``spare`` has said since something changed."""
         self._on = {host: one.on for host, one in hosts.items()}
         """Host to what each class has there, as of ``Standing``: shared with it until it changes."""
+        self._reserved: dict[str, dict[str, int]] = {}
+        """Whole host to the parts of jobs of each class that are to start there later."""
         for on in self._on.values():
             if pool.type != "hosts":
                 self.used.update(on)
@@ -161,22 +163,28 @@ class PoolUse:
     def __contains__(self, host: str) -> bool:
         return host in self.free
 
-    def take(self, host: str, use: Use, sign: int = 1) -> None:
-        """A part of a job more, or (``sign`` -1) less, on a host."""
+    def take(self, host: str, use: Use, sign: int = 1, held: bool = False) -> None:
+        """A part of a job more, or (``sign`` -1) less, on a host; ``held``: it is only reserved for the job.
+
+        Who has a whole host stays its owner, whatever is reserved there for a job of others that is to start later.
+        """
         if host not in self._on:
             return
         self._spares.clear()
         self.changed.add(host)
         service, slots, mem = use
         units = sign * _counted(self.pool, slots, mem)
-        on = self._on[host] = self._on[host].copy()
-        before = _owner(on)
+        before = self.owner(host)
+        if held and self.pool.type == "hosts":
+            on = self._reserved.setdefault(host, {})
+        else:
+            on = self._on[host] = self._on[host].copy()
         on[service] = on.get(service, 0) + units
         if not on[service]:
             del on[service]
         if self.pool.type != "hosts":
             self.used[service] += units
-        elif (after := _owner(on)) != before:
+        elif (after := self.owner(host)) != before:
             self.used[before] -= bool(before)
             self.used[after] += bool(after)
 
@@ -197,7 +205,7 @@ class PoolUse:
 
     def owner(self, host: str) -> str:
         """The class that has a whole host; "": none, or several share it."""
-        return _owner(self._on[host])
+        return _owner(self._on[host] or self._reserved.get(host, {}))
 
     def of_owners(self, host: str) -> int:
         """Units of a host that the classes with a guarantee have."""
