@@ -103,7 +103,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """Jobs suspended by the system that may resume."""
     suspensions: tuple[Suspension, ...] = ()
     releases: tuple[int, ...] = ()
-    """Pending jobs whose reserved slots are released, as a host of them is gone."""
+    """Pending jobs whose reserved slots are released: they can no longer start on them, or not now."""
     holds: tuple[Placement, ...] = ()
     """Jobs that collect their slots one by one (GANG=N), with all slots that they hold from now on."""
     deadlocked: tuple[int, ...] = ()

@@ -8,11 +8,12 @@ looked at again in the next cycle (``CycleState.retry_blocked``).
 
 from __future__ import annotations
 
-from lavad.core.decide.placement.preempt import holders
+from lavad.core.decide.placement.preempt import holders, why_given_up
 from lavad.core.job.job import Array, Job
 from lavad.core.plan.plan import Chunks, Placement, Plan
 from lavad.core.plan.volatile import WhyClass
 from lavad.sched.cycle.explain import main_reason
+from lavad.sched.hosts.gates import why_not_class
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.elastic import ElasticGrowth
@@ -58,7 +59,7 @@ class PlanBuilder:
         self.growth = ElasticGrowth(state)
         self.incremental = IncrementalAllocation(state)
         self.releases: list[int] = []
-        """Waiting jobs whose held hosts have gone away."""
+        """Waiting jobs that can no longer start on what is held for them, or not now."""
         self.suspend_resume.begin()
         self.placements = self._start_held()
         self.chunks: list[Chunks] = []
@@ -74,7 +75,8 @@ class PlanBuilder:
         cluster = self.state.cluster
         for key in sorted(cluster.promised):
             job = cluster.jobs.rows[key]
-            if any(self.state.ledger.why_not_host(part.host) for part in job.promised):
+            need = self.state.cache.need(cluster, job.spec)
+            if need is None or why_not_class(self.state, need) or why_given_up(self.state.ledger, job.promised):
                 self.releases.append(key)
             elif not holders(cluster, key) and is_whole(self.state, key):
                 found.append(Placement(key, job.promised, job.spec))

@@ -2,8 +2,9 @@
 
 Two such jobs may wait for each other for ever, each with a part of what there is (deadlock); that is found here.
 
-Rule: such jobs take turns, a slot at a time; what they hold is theirs until they start or are killed. It is a deadlock when at
-least two hold something, none got anything more in this cycle, and nothing runs that could give back what they may use.
+Rule: such jobs take turns, a slot at a time; what they hold is theirs until they start, are killed or may not start for now. It
+is a deadlock when at least two hold something, none got anything more in this cycle, and nothing runs that could give back what
+they may use.
 """
 
 from __future__ import annotations

@@ -127,7 +127,8 @@ class _Acceptance:
         for key in plan.releases:
             waiting = self.cluster.jobs.rows.get(key)
             if waiting is not None and waiting.promised:
-                self.events.append(SlotsReleased(at=self.now, key=key, why="a host of it went away"))
+                why = preempt.why_given_up(self.ledger, waiting.promised) or "it may not start now"
+                self.events.append(SlotsReleased(at=self.now, key=key, why=why))
 
     def _stop(self, one: Suspension) -> Event:
         """Suspend the job, or kill it where TERMINATE_WHEN of its queue says so."""
@@ -238,7 +239,7 @@ class _Acceptance:
         """Whether the placement holds; it is then counted in the ledger."""
         cluster, ledger = self.cluster, self.ledger
         if preempt.promised(cluster, placement):
-            return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
+            return not preempt.why_not_redeemed(ledger, placement, spec)
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
         preempt.shift(self.limits, unit, -1)

@@ -7,7 +7,7 @@ resources until it is gone; they are reserved for the beneficiary.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event, JobResumed, JobShrank, JobSuspended, SignalRequested
@@ -17,6 +17,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import OVER, HostState, JobState, PreemptionAction, SignalKind, TermReason
 from lavad.core.plan.plan import Placement, Preemption
+from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
 from lavad.core.site.pend_reason import PendReason
@@ -191,13 +192,33 @@ def promised(cluster: Cluster, placement: Placement) -> tuple[Placed, ...]:
     return job.promised if job is not None else ()
 
 
-def why_not_redeemed(cluster: Cluster, placement: Placement, why_not_host: Callable[[str], int]) -> int:
+def why_not_redeemed(ledger: Ledger, placement: Placement, spec: Spec) -> int:
     """Pend reason why a job cannot start yet on its reserved slots; 0: it can."""
+    cluster = ledger.cluster
+    if spec.queue not in cluster.queue_conf or not cluster.queue_state(spec.queue).active:
+        return PendReason.QUE_INACT
     if placement.parts != promised(cluster, placement):
         return PendReason.HOST_LESS_SLOTS
     if holders(cluster, placement.key):
         return PendReason.HOST_JOB_LIMIT
-    return next((why for part in placement.parts if (why := why_not_host(part.host))), 0)
+    return PendReason.HOST_LESS_SLOTS if why_given_up(ledger, placement.parts) else 0
+
+
+def why_given_up(ledger: Ledger, parts: Iterable[Placed]) -> str:
+    """Why a waiting job can no longer start on what is held for it; "": it can, once the jobs in its place are gone."""
+    for part in parts:
+        if ledger.why_not_host(part.host):
+            return "a host of it went away"
+        host = ledger.host(part.host)
+        if host.taken > host.slots:
+            return f"host {part.host} has fewer slots than that"
+        if set(part.gpus).intersection(host.gpu_book.closed) or not {gpu.uuid for gpu in host.gpus}.issuperset(part.gpus):
+            return f"a GPU of host {part.host} is closed or gone"
+        for name, _ in part.reserved:
+            room = ledger.room(part.host, name)
+            if room is not None and room < -1e-6:
+                return f"host {part.host} has less {name} than that"
+    return ""
 
 
 def holders(cluster: Cluster, key: int) -> list[int]:
