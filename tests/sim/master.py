@@ -23,6 +23,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.effects import KillPart, SignalPart, StartPart, effects_due
@@ -342,7 +343,11 @@ class Master:
 
     def plan(self, memory: SchedulerCache) -> Plan:
         """What the scheduler proposes."""
-        return schedule(self.cluster, self.soft, self.time.now + self.day_clock, (1, 12 * 3600), memory)
+        return schedule(self.cluster, self.soft, self.time.now + self.day_clock, self.local(), memory)
+
+    def local(self) -> Local:
+        """The time of day at the site."""
+        return 1, 12 * 3600
 
     # -- the scheduler -------------------------------------------------------------------------------------------------
 

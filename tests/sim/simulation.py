@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from config.model.cluster import HostConfig
@@ -82,9 +84,8 @@ class Simulation:
             takes = Preemption(preemptive=True, preempts=(("normal", None), ("again", None)))
             queues.append(QueueConfig(name="urgent", priority=60, preemption=takes))
         self.queues = [queue.name for queue in queues]
-        self.conf = Conf(
-            params=params, queues=tuple(queues), hosts=tuple(HostConfig(name=name, slots=SLOTS) for name in self.names)
-        )
+        sized = tuple(HostConfig(name=name, slots=SLOTS) for name in self.names)
+        self.conf = Conf(params=params, queues=tuple(queues), hosts=sized)
         self.disk = Disk()
         self.hosts = {name: host(name, SLOTS, self.time, self.watch, self._task) for name in self.names}
         self.acknowledged: dict[int, Ranges | None] = {}
@@ -163,13 +164,17 @@ class Simulation:
             options["rnc"] = "/bin/told"
         return options
 
+    def _caller(self) -> Caller:
+        """Who submits the next job."""
+        return ALICE
+
     def _submit(self) -> None:
-        options = self._options()
+        options, caller = self._options(), self._caller()
         self.submissions += 1
         ask = Submit(command="work", options=options)
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            return submit.submit(cluster, submit.Given(ask, ALICE, now, LOCAL))
+            return submit.submit(cluster, submit.Given(ask, caller, now, LOCAL))
 
         def answered(answer: Answer) -> None:
             job = int(answer["job"])
@@ -179,15 +184,17 @@ class Simulation:
             self.acknowledged[job] = self._indices(job)
             if array is not None and self.acknowledged[job] != array.indices:
                 raise Broken(f"array {job} has other indices than its submission")
-            self.time.tell(f"user: job {job} is submitted {options}")
+            self.time.tell(f"{caller.user}: job {job} is submitted {options}")
 
         self._ask_until_answered(decide, answered)
 
     def _indices(self, job: int) -> Ranges | None:
-        for event in self.disk.events:
-            if isinstance(event, ev.JobSubmitted) and event.key == job:
-                return event.indices
-        return None
+        submitted = (event for event in self.disk.events if isinstance(event, ev.JobSubmitted) and event.key == job)
+        return next((event.indices for event in submitted), None)
+
+    def _keys(self, job: int) -> list[int]:
+        indices = self.acknowledged[job]
+        return [job] if indices is None else [key_of(job, index) for index in indices]
 
     def _control(self) -> None:
         random = self.time.random
@@ -218,7 +225,7 @@ class Simulation:
             decide, ask = control.kill, Kill(jobs=jobs, now=True)
         else:
             return
-        keys = [key_of(job, index) for index in indices] if indices is not None else [job]
+        keys = self._keys(job)
         if what == "requeue":
             self.watch.may_repeat.update(keys)
         if what == "force":
@@ -305,31 +312,28 @@ class Simulation:
             self.time.after(10.0, self._look)
             self.time.run(1_000_000.0 + self.faulty + CALM, lambda: self.over)
             self._check_end()
-        except (AssertionError, Refused) as failure:
-            story = "\n".join(self.time.story)
-            raise Broken(f"seed {self.seed}: {failure}\n{story}") from failure
         except Exception as failure:
+            kind = "" if isinstance(failure, (AssertionError, Refused)) else f"{type(failure).__name__}: "
             story = "\n".join(self.time.story)
-            raise Broken(f"seed {self.seed}: {type(failure).__name__}: {failure}\n{story}") from failure
+            raise Broken(f"seed {self.seed}: {kind}{failure}\n{story}") from failure
         return self
 
     def _look(self) -> None:
         cluster = self.master.cluster
         finished = self._finished()
-        for job, indices in self.acknowledged.items():
-            for key in [key_of(job, index) for index in indices] if indices is not None else [job]:
-                self._check_known(cluster, key, finished)
+        for key in chain.from_iterable(map(self._keys, self.acknowledged)):
+            self._check_known(cluster, key, finished)
         calm = self.time.now - 1_000_000.0 > self.faulty
         if calm:
             self._let_go()
         self.over = calm and not cluster.jobs.rows and not cluster.arrays.rows and self.master.is_settled and not self.watch.live
         self.time.after(10.0, self._look)
 
-    def _check_known(self, cluster: Cluster, key: int, finished: dict[int, int]) -> None:
+    def _check_known(self, cluster: Cluster, key: int, finished: Counter[int]) -> None:
         array = cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
         waits = array is not None and (index_of(key) in array.pending or index_of(key) in array.held)
         live = key in cluster.jobs.rows or waits
-        if self.master.is_settled and not live and not finished.get(key):
+        if self.master.is_settled and not live and not finished[key]:
             raise Broken(f"job {show(key)} was acknowledged and is lost")
 
     def _let_go(self) -> None:
@@ -345,15 +349,14 @@ class Simulation:
         ask = Resume(jobs=Select(ids=[text]))
         self._ask_until_answered(lambda cluster, now: control.resume(cluster, ask, ALICE, now), lambda answer: None)
 
-    def _finished(self) -> dict[int, int]:
+    def _finished(self) -> Counter[int]:
         """Key to how often it finished, by what is on the disk."""
-        times: dict[int, int] = {}
+        times: Counter[int] = Counter()
         for event in self.disk.events:
             if isinstance(event, ev.JobFinished):
-                times[event.key] = times.get(event.key, 0) + 1
+                times[event.key] += 1
             elif isinstance(event, ev.ElementsKilled):
-                for index in event.elements:
-                    times[key_of(event.key, index)] = times.get(key_of(event.key, index), 0) + 1
+                times.update(key_of(event.key, index) for index in event.elements)
         return times
 
     def _check_end(self) -> None:
@@ -363,10 +366,9 @@ class Simulation:
             left = [f"{show(job.key)} {job.state.name} {job.run}" for job in cluster.jobs.rows.values()]
             raise Broken(f"after {CALM:.0f} calm seconds there are still {left or cluster.arrays.rows or self.watch.live}")
         finished = self._finished()
-        for job, indices in self.acknowledged.items():
-            for key in [key_of(job, index) for index in indices] if indices is not None else [job]:
-                if finished.get(key) != 1:
-                    raise Broken(f"job {show(key)} finished {finished.get(key, 0)} times")
+        for key in chain.from_iterable(map(self._keys, self.acknowledged)):
+            if finished[key] != 1:
+                raise Broken(f"job {show(key)} finished {finished[key]} times")
         submitted = sum(isinstance(event, ev.JobSubmitted) for event in self.disk.events)
         if submitted > self.submissions:
             raise Broken(f"{self.submissions} submissions made {submitted} jobs")

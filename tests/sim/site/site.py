@@ -23,12 +23,12 @@ from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang import asks
 from lavad.core.lang.asks import OptionValue, Select
-from lavad.core.lang.ids import job_of, key_of
+from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import TermReason
 from lavad.core.site.conf import Conf, ResourceConf
 from tests.sim.master import Master
 from tests.sim.simulation import ALICE, SLOTS, Simulation
-from tests.sim.site_master import BRUN, GROUP, LICENCES, MANY, SiteMaster, local
+from tests.sim.site.site_master import BRUN, GROUP, LICENCES, MANY, SiteMaster, local
 
 CALM_AT_FIRST = 1_500.0
 """Seconds after the faults in which whatever can start has started."""
@@ -40,8 +40,8 @@ class SiteSimulation(Simulation):
     away = (0.5, 5.0, 40.0, 90.0, 200.0)
     users_pause = 15.0
 
-    def __init__(self, seed: int, master: type[SiteMaster] = SiteMaster) -> None:
-        super().__init__(seed, hosts=4, jobs=30, faulty=1200.0, preempts=True, elastic=0.1, master=master)
+    def __init__(self, seed: int, master: type[SiteMaster] = SiteMaster, **options: Any) -> None:
+        super().__init__(seed, hosts=4, jobs=30, faulty=1200.0, preempts=True, elastic=0.1, master=master, **options)
 
     def _new_master(self) -> Master:
         if not self.disk.epoch:
@@ -161,10 +161,6 @@ class SiteSimulation(Simulation):
             self.watch.may_repeat.update(self._keys(int(job)))
         ask = asks.Modify(job=job, options=options)
         self._say(f"bmod {options} {job}", lambda c, now: modify.modify(c, ask, JobText(command="work"), ALICE, now, local(now)))
-
-    def _keys(self, job: int) -> list[int]:
-        indices = self.acknowledged[job]
-        return [job] if indices is None else [key_of(job, index) for index in indices]
 
     def _bswitch(self, job: str) -> None:
         queue = self.time.random.choice(self.queues)

@@ -61,9 +61,16 @@ class SiteMaster(Master):
 
     def _depart(self) -> None:
         for name in [name for name in self.cluster.hosts.rows if is_due(self.cluster, name, self.time.now)]:
-            self.ask(partial(_departs, name))
+            self.ask(partial(_departs, name), answer=partial(self._left, name))
         if by_time.migrations(self.cluster, self.time.now).events:
             self.ask(by_time.migrations)
+
+    def _left(self, host: str, answer: Answer | None, why: str) -> None:
+        if host not in self.cluster.hosts.rows:
+            self.sessions.forget_host_left(host)
+            self.leases.forget(host)
+            if host in self.streams:
+                self.streams[host].cut()
 
     def plan(self, memory: SchedulerCache) -> Plan:
         """What the scheduler proposes; now and then also as one that remembers nothing of earlier cycles would."""
@@ -182,8 +189,11 @@ class SiteMaster(Master):
             require(not lacks, f"job {show(event.key)} has {has} of the licences in {wanted and wanted[0]}")
         keys = {event.key for event in started} - by_hand
         for limit in cluster.conf.limits:
-            used = sum(part.slots for job, _, parts in now if not job.preempted_for for part in parts)
-            require(not keys or used <= (limit.slots or 0), f"alice has {used} slots of {limit.slots}")
+            mine = {job.key: parts for job, spec, parts in now if spec.user in limit.users and not job.preempted_for}
+            used = sum(part.slots for parts in mine.values() for part in parts)
+            require(
+                not keys.intersection(mine) or used <= (limit.slots or 0), f"{limit.users} have {used} slots of {limit.slots}"
+            )
         row = cluster.groups.rows.get(GROUP)
         inside = [job.key for job, spec, _ in now if spec.group == GROUP and not job.preempted_for]
         if row is not None and row.limit is not None and keys & set(inside):

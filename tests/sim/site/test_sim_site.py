@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lavad.core import events as ev
-from tests.sim.site import SiteSimulation
+from tests.sim.site.site import SiteSimulation
 
 SEEDS = max(4, int(os.environ.get("LAVA_SIM_SEEDS", "32")) // 8)
 

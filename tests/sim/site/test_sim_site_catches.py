@@ -13,8 +13,8 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Placed
 from lavad.core.plan.plan import Plan
-from tests.sim.site import SiteSimulation
-from tests.sim.site_master import SiteMaster
+from tests.sim.site.site import SiteSimulation
+from tests.sim.site.site_master import SiteMaster
 from tests.sim.watch import Broken
 
 MOST = 40
