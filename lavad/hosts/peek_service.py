@@ -27,6 +27,10 @@ from proto.daemon.workers import Workers
 
 FOLLOW = 0.3
 """Seconds between two reads of output with bpeek -f."""
+STARTS = 3.0
+"""Seconds for which the start of a job that has its hosts is waited for; longer takes only what runs before it."""
+SOON = 0.05
+"""Seconds between two looks at whether it has started."""
 QUIET = ALIVE - PATIENCE
 """Seconds without output after which an empty piece says that the job writes nothing; its host may then be slow to answer."""
 
@@ -81,7 +85,7 @@ class PeekService:
 
     async def _find(self, ask: Peek, caller: Caller) -> tuple[Job, Spec]:
         shown, key = self._key(ask, caller)
-        job = self._cluster.find_job(key)
+        job = await self._started(key)
         if job is not None:
             spec = self._cluster.specs.rows[job.spec]
         else:
@@ -99,6 +103,16 @@ class PeekService:
         if spec.interactive:
             raise Refused(f"Job <{shown}> : Cannot bpeek an interactive job.")
         return job, spec
+
+    async def _started(self, key: int) -> Job | None:
+        """A live job, which has started if it is about to: listings show it as RUN from the moment on in which it has hosts."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + STARTS
+        while (job := self._cluster.find_job(key)) is not None:
+            if has_started(job) or job.run is None or job.outcome is not None or clock() >= until:
+                break
+            await asyncio.sleep(SOON)
+        return job
 
     async def _why_none(self, shown: str, key: int, caller: Caller) -> str:
         """Why there is no job or touched element of this key, live or finished."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Peek, Refused
+from lavad.core.lang.states import JobState
 from lavad.hosts import peek_requests, peek_service
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
@@ -148,3 +149,28 @@ def test_without_a_job_it_shows_the_callers_newest_unfinished_one() -> None:
     newest = host.bench.placed("PEND", user=ALICE.user)
     with pytest.raises(Refused, match=f"Job <{newest}> : Not yet started"):
         shown(host, "")
+
+
+def test_a_job_that_is_about_to_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bjobs says RUN once it has its hosts: bpeek right after it said that it had not started."""
+    host = Host(b"begun\n")
+    bench = host.bench
+    soon = bench.submit(user=ALICE.user)
+    bench.step()
+    (name,) = bench.running()[soon]
+    assert name == host.session.host
+    assert bench.job(soon).state is JobState.RUN
+    looks = iter(range(3))
+
+    async def pause(seconds: float) -> None:
+        if next(looks) == 2:
+            bench.start(soon, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio, "sleep", pause)
+        assert shown(host, str(soon)) == [{"out": "begun\n"}, TRAILER, {"exit": 0}]
+    late = bench.submit(user=ALICE.user)
+    bench.step()
+    monkeypatch.setattr(peek_service, "STARTS", 0.1)
+    with pytest.raises(Refused, match="Not yet started"):
+        shown(host, str(late))
