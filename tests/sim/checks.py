@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from config.model.cluster import Limit
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Job, Part
 from lavad.core.job.spec import Spec
@@ -96,6 +97,25 @@ def check_limits(cluster: Cluster, user: str, most: int) -> None:
         part.slots for job, spec, parts in running(cluster) if spec.user == user and not job.preempted_for for part in parts
     )
     require(used <= most, f"{user} has {used} slots of {most}")
+
+
+def check_limit(cluster: Cluster, limit: Limit, started: set[int]) -> None:
+    """No job has started beyond a limit of lsb.resources; what preempted jobs still hold is left out."""
+    sums: dict[tuple[str, str], tuple[set[int], int, float]] = {}
+    for job, spec, parts in running(cluster):
+        others = (limit.users and spec.user not in limit.users) or (limit.queues and spec.queue not in limit.queues)
+        if others or job.preempted_for:
+            continue
+        for part in parts:
+            if limit.hosts and limit.hosts != ("all",) and part.host not in limit.hosts:
+                continue
+            who = spec.user if limit.per_user else "", part.host if limit.per_host else ""
+            keys, slots, mem = sums.get(who, (set(), 0, 0.0))
+            sums[who] = keys | {job.key}, slots + part.slots, mem + dict(part.reserved).get("mem", 0.0)
+    for who, (keys, slots, mem) in sums.items():
+        if started & keys:
+            within = slots <= (limit.slots or slots) and len(keys) <= (limit.jobs or len(keys)) and mem <= (limit.mem or mem)
+            require(within, f"{len(keys)} jobs, {slots} slots and {mem} MB of {who} are more than {limit}")
 
 
 def check_gpu_limits(cluster: Cluster, user: str, most: int) -> None:

@@ -40,8 +40,8 @@ class SiteSimulation(Simulation):
     away = (0.5, 5.0, 40.0, 90.0, 200.0)
     users_pause = 15.0
 
-    def __init__(self, seed: int, master: type[SiteMaster] = SiteMaster, **options: Any) -> None:
-        super().__init__(seed, hosts=4, jobs=30, faulty=1200.0, preempts=True, elastic=0.1, master=master, **options)
+    def __init__(self, seed: int, master: type[SiteMaster] = SiteMaster, jobs: int = 30, **options: Any) -> None:
+        super().__init__(seed, hosts=4, jobs=jobs, faulty=1200.0, preempts=True, elastic=0.1, master=master, **options)
 
     def _new_master(self) -> Master:
         if not self.disk.epoch:

@@ -22,7 +22,7 @@ from lavad.core.plan.plan import Plan
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from proto.answers import Answer
 from tests.sim.agents import Host
-from tests.sim.checks import require, running
+from tests.sim.checks import check_limit, require, running
 from tests.sim.master import Ask, Master
 from tests.sim.net import Stream
 
@@ -189,11 +189,7 @@ class SiteMaster(Master):
             require(not lacks, f"job {show(event.key)} has {has} of the licences in {wanted and wanted[0]}")
         keys = {event.key for event in started} - by_hand
         for limit in cluster.conf.limits:
-            mine = {job.key: parts for job, spec, parts in now if spec.user in limit.users and not job.preempted_for}
-            used = sum(part.slots for parts in mine.values() for part in parts)
-            require(
-                not keys.intersection(mine) or used <= (limit.slots or 0), f"{limit.users} have {used} slots of {limit.slots}"
-            )
+            check_limit(cluster, limit, keys - amended)
         row = cluster.groups.rows.get(GROUP)
         inside = [job.key for job, spec, _ in now if spec.group == GROUP and not job.preempted_for]
         if row is not None and row.limit is not None and keys & set(inside):
