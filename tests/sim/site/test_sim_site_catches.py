@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +13,12 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Placed
+from lavad.core.lang.cpus import Binding
+from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
+from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.sim.site.needs import NeedsMaster, NeedsSimulation
+from tests.sim.site.policies import PolicyMaster, PolicySimulation
 from tests.sim.site.site import SiteSimulation
 from tests.sim.site.site_master import SiteMaster
 from tests.sim.watch import Broken
@@ -60,19 +66,59 @@ class SeesNoRoom(SiteMaster):
         self.memory.changed.note_room = lambda row: None  # type: ignore[method-assign]
 
 
-BROKEN = [
-    (TakesNoLicences, r"has 0\.0 of the licences"),
-    (StartsOnAClosedHost, r"hosts \['h\d'\] are closed"),
-    (JudgesNothing, "does not hold"),
-    (SeesNoRoom, "and without memory"),
+class GivesClosedGpus(PolicyMaster):
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
+        closed = {name: tuple(row.closed_devices()) for name, row in cluster.hosts.rows.items()}
+        events = super().accept(cluster, plan, now, seed)
+        return with_parts(events, lambda part: replace(part, gpus=(part.gpus and closed[part.host]) or part.gpus))
+
+
+class KeepsNoWindows(PolicyMaster):
+    def local(self) -> Local:
+        return 1, 20 * 3600
+
+
+class KeepsNoLimits(NeedsMaster):
+    def plan(self, memory: SchedulerCache) -> Plan:
+        with self._without_limits():
+            return super().plan(memory)
+
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
+        with self._without_limits():
+            return super().accept(cluster, plan, now, seed)
+
+    @contextmanager
+    def _without_limits(self) -> Iterator[None]:
+        conf = self.cluster.conf
+        self.cluster.conf = replace(conf, limits=())
+        yield
+        self.cluster.conf = conf
+
+
+class BindsAllAlike(NeedsMaster):
+    def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
+        first = Binding((0,))
+        events = super().accept(cluster, plan, now, seed)
+        return with_parts(events, lambda part: replace(part, binds=(first,) * len(part.binds)))
+
+
+BROKEN: list[tuple[type[SiteSimulation], type[SiteMaster], str]] = [
+    (SiteSimulation, TakesNoLicences, r"has 0\.0 of the licences"),
+    (SiteSimulation, StartsOnAClosedHost, r"hosts \['h\d'\] are closed"),
+    (SiteSimulation, JudgesNothing, "does not hold"),
+    (SiteSimulation, SeesNoRoom, "and without memory"),
+    (PolicySimulation, GivesClosedGpus, r"GPU.* are closed"),
+    (PolicySimulation, KeepsNoWindows, r"of queue \w+ is closed"),
+    (NeedsSimulation, KeepsNoLimits, r"are more than Limit"),
+    (NeedsSimulation, BindsAllAlike, "are given twice"),
 ]
 
 
-@pytest.mark.parametrize(("master", "text"), BROKEN, ids=[row[0].__name__ for row in BROKEN])
-def test_a_master_that_breaks_a_rule_is_found(master: type[SiteMaster], text: str) -> None:
+@pytest.mark.parametrize(("simulation", "master", "text"), BROKEN, ids=[row[1].__name__ for row in BROKEN])
+def test_a_master_that_breaks_a_rule_is_found(simulation: type[SiteSimulation], master: type[SiteMaster], text: str) -> None:
     for seed in range(MOST):
         try:
-            SiteSimulation(seed, master).run()
+            simulation(seed, master).run()
         except Broken as failure:
             first = str(failure).splitlines()[0]
             assert first.startswith(f"seed {seed}: ")
