@@ -258,9 +258,9 @@ class RoleHost(Host):
 class RoleSimulation(Simulation):
     """Users submit jobs with roles, and stop, resume, kill, requeue, migrate and checkpoint them at any moment of their life."""
 
-    def __init__(self, seed: int, **how: Any) -> None:
+    def __init__(self, seed: int, master: type[RoleMaster] = RoleMaster, host: type[RoleHost] = RoleHost, **how: Any) -> None:
         self.asked: list[str] = []
-        super().__init__(seed, master=RoleMaster, host=RoleHost, **how)
+        super().__init__(seed, master=master, host=host, **how)
 
     def _roles(self) -> Submit:
         random = self.time.random
@@ -278,6 +278,7 @@ class RoleSimulation(Simulation):
                 restart=random.choice(("Never", "OnFailure", "ExitCode")),
                 group=random.choice((0, 0, 2)),
                 actions=actions(),
+                **self._needs(),
             )
             for at, kind in enumerate(kinds)
         ]
@@ -287,6 +288,10 @@ class RoleSimulation(Simulation):
             options = {**options, "q": random.choice(self.queues)}
         policy = PolicyAsk(success=success, clean=clean, backoff=random.randint(0, 4), actions=actions())
         return Submit(command="./x", cwd="/", roles=roles, policy=policy, options=options)
+
+    def _needs(self) -> dict[str, Any]:
+        """What each task of a role asks for."""
+        return {}
 
     def _submit(self) -> None:
         ask = self._roles()
