@@ -50,7 +50,6 @@ class Policy:
         self.queues = queues
         self.share = share
         self.shares: Shares = share.shares or (("default", 1),)
-        self.priority = max((queue.priority for queue in conf.queues if queue.name in queues), default=0)
         self._groups = conf.groups_of_users.members
         self._group_shares = dict(conf.group_shares)
         self._members = {name: conf.groups_of_users.users(name) for name in self._named_groups(self.shares, set())}

@@ -337,3 +337,22 @@ def test_what_runs_counts_in_full_unless_run_time_fades_too() -> None:
         assert leaf is not None
         found.append(leaf.run)
     assert found == [pytest.approx(2 * HOUR), pytest.approx(HOUR * (1 - 0.1**2) / log(10))]
+
+
+def test_listings_show_all_that_the_configuration_names() -> None:
+    """``g@``: its members apart; groups with shares of their own with what these name; everybody else under nobody's name."""
+    shares = (("dave", 3), ("pair@", 2), ("team", 4), ("default", 1))
+    groups = (("pair", ("ann", "bob")), ("team", ("inner/", "cid")), ("inner", ("eve",)))
+    inner = (("team", (("inner", 5), ("cid", 6))), ("inner", (("eve", 7), ("team", 1))))
+    world = world_of(fair(shares=shares), user_groups=groups, group_shares=inner)
+    paths = queue_policies(world.cluster.conf)["fair"].entries()
+    assert [[(name, count) for name, count, _ in path] for path in paths] == [
+        [("dave", 3)],
+        [("ann", 2)],
+        [("bob", 2)],
+        [("team", 4)],
+        [("team", 4), ("inner", 5)],
+        [("team", 4), ("inner", 5), ("eve", 7)],
+        [("team", 4), ("inner", 5), ("team", 1)],
+        [("team", 4), ("cid", 6)],
+    ]
