@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.lang.asks import OptionValue, Submit
-from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Gpu
 from tests.sim.checks import require, running
 from tests.sim.roles import RoleHost, RoleMaster, RoleSimulation
@@ -60,10 +59,6 @@ class RoleSiteSimulation(RoleSimulation, SiteSimulation):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, RoleSiteMaster, RoleSiteHost)
-
-    def _site(self, conf: Conf) -> Conf:
-        conf = super()._site(conf)
-        return replace(conf, queues=tuple(replace(queue, slot_reserve=0) for queue in conf.queues))
 
     def _needs(self) -> dict[str, Any]:
         random = self.time.random
