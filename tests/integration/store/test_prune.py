@@ -30,8 +30,8 @@ from lavad.store.errors import Fenced
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
-from tests.integration.store.test_fold import image
 from tests.support.examples import examples
+from tests.support.stores.folded import image
 from tests.support.stores.postgres import new_database
 from tests.support.stores.stores import commit, empty, rows_of, store, store_url  # noqa: F401
 from tests.support.worlds.history import Author, steps
