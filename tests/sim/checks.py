@@ -99,6 +99,14 @@ def check_limits(cluster: Cluster, user: str, most: int) -> None:
     require(used <= most, f"{user} has {used} slots of {most}")
 
 
+def check_memory(cluster: Cluster, host: str, others: set[int]) -> None:
+    """A host has no more memory reserved than it has, unless any of the jobs ``others`` is there, who were not asked."""
+    here = [(job.key, part) for job, _, parts in running(cluster) for part in parts if part.host == host]
+    mem = sum(dict(part.reserved).get("mem", 0.0) for _, part in here)
+    most = cluster.hosts.rows[host].facts.max_mem
+    require(mem <= most or any(key in others for key, _ in here), f"{host} has {mem} MB reserved of {most}")
+
+
 def check_limit(cluster: Cluster, limit: Limit, started: set[int]) -> None:
     """No job has started beyond a limit of lsb.resources; what preempted jobs still hold is left out."""
     sums: dict[tuple[str, str], tuple[set[int], int, float]] = {}

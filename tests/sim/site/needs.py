@@ -16,7 +16,7 @@ from lavad.core.lang.ids import show
 from lavad.core.site.conf import Conf, ResourceConf, UnitConf
 from lavad.core.site.host import Facts, Gpu
 from tests.sim.agents import Host
-from tests.sim.checks import check_gpus, require, running
+from tests.sim.checks import check_gpus, check_memory, require, running
 from tests.sim.simulation import CALM, SLOTS
 from tests.sim.site.site import CALM_AT_FIRST, SiteSimulation
 from tests.sim.site.site_master import SiteMaster
@@ -71,13 +71,9 @@ class NeedsMaster(SiteMaster):
         super()._check_room(started, by_hand, amended)
         cluster = self.cluster
         now = running(cluster)
-        others = by_hand | amended
         for host in {part.host for event in started for part in event.parts}:
-            here = [(job.key, part) for job, _, parts in now for part in parts if part.host == host]
-            if not others.intersection(key for key, _ in here):
-                mem = sum(dict(part.reserved).get("mem", 0.0) for _, part in here)
-                require(mem <= cluster.hosts.rows[host].facts.max_mem, f"{host} has {mem} MB reserved")
-            cpus = [cpu for _, part in here for cpu in taken_by(part.binds)]
+            check_memory(cluster, host, by_hand | amended)
+            cpus = [cpu for _, _, parts in now for part in parts if part.host == host for cpu in taken_by(part.binds)]
             require(len(set(cpus)) == len(cpus), f"{host}: CPUs {sorted(cpus)} are given twice")
         for event in started:
             for part in event.parts:

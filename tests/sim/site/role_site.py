@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.lang.asks import OptionValue, Submit
 from lavad.core.site.host import Facts, Gpu
-from tests.sim.checks import require, running
+from tests.sim.checks import check_memory, require, running
 from tests.sim.roles import RoleHost, RoleMaster, RoleSimulation
 from tests.sim.site.site import SiteSimulation
 from tests.sim.site.site_master import GROUP, SiteMaster
@@ -35,12 +35,9 @@ class RoleSiteMaster(RoleMaster, SiteMaster):
         super()._check_room(started, by_hand, amended)
         now = running(self.cluster)
         for host in {part.host for event in started for part in event.parts}:
-            here = [(job.key, part) for job, _, parts in now for part in parts if part.host == host]
-            cards = [gpu for _, part in here for gpu in part.gpus]
+            check_memory(self.cluster, host, by_hand | amended)
+            cards = [gpu for _, _, parts in now for part in parts if part.host == host for gpu in part.gpus]
             require(len(set(cards)) == len(cards), f"{host}: {sorted(cards)} are given twice")
-            if not by_hand.intersection(key for key, _ in here):
-                mem = sum(dict(part.reserved).get("mem", 0.0) for _, part in here)
-                require(mem <= MEM, f"{host} has {mem} MB reserved")
         for event in started:
             spec = self.cluster.specs.rows[self.cluster.jobs.rows[event.key].spec]
             for number, role in enumerate(spec.roles):
