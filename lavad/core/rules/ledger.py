@@ -53,7 +53,7 @@ class HostLedger:
         self.held: list[tuple[str, float]] = []
         """Amounts of resources that are held for waiting jobs."""
         for key, part in use.held.items() if use else ():
-            self.held += self.hold(part, cluster.spec_of(key), _given_up_for(cluster, name, key)).reserved
+            self.held += self.hold(part, cluster.spec_of(key), given_up_for(cluster, name, key)).reserved
 
     @property
     def free(self) -> int:
@@ -84,7 +84,7 @@ class HostLedger:
         return held
 
 
-def _given_up_for(cluster: Cluster, host: str, key: int) -> list[Part]:
+def given_up_for(cluster: Cluster, host: str, key: int) -> list[Part]:
     """Parts on a host that are to go for the job ``key``."""
     rows = cluster.jobs.rows
     parts = cluster.use.hosts[host].jobs.items()

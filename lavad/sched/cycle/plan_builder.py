@@ -76,7 +76,7 @@ class PlanBuilder:
         for key in sorted(cluster.promised):
             job = cluster.jobs.rows[key]
             need = self.state.cache.need(cluster, job.spec)
-            if need is None or why_not_class(self.state, need) or why_given_up(self.state.ledger, job.promised):
+            if need is None or why_not_class(self.state, need) or why_given_up(self.state.ledger, key, job.promised):
                 self.releases.append(key)
             elif not holders(cluster, key) and is_whole(self.state, key):
                 found.append(Placement(key, job.promised, job.spec))

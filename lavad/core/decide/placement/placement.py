@@ -127,7 +127,7 @@ class _Acceptance:
         for key in plan.releases:
             waiting = self.cluster.jobs.rows.get(key)
             if waiting is not None and waiting.promised:
-                why = preempt.why_given_up(self.ledger, waiting.promised) or "it may not start now"
+                why = preempt.why_given_up(self.ledger, key, waiting.promised) or "it may not start now"
                 self.events.append(SlotsReleased(at=self.now, key=key, why=why))
 
     def _stop(self, one: Suspension) -> Event:

@@ -17,7 +17,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import OVER, HostState, JobState, PreemptionAction, SignalKind, TermReason
 from lavad.core.plan.plan import Placement, Preemption
-from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.ledger import Ledger, given_up_for
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
 from lavad.core.site.pend_reason import PendReason
@@ -201,22 +201,23 @@ def why_not_redeemed(ledger: Ledger, placement: Placement, spec: Spec) -> int:
         return PendReason.HOST_LESS_SLOTS
     if holders(cluster, placement.key):
         return PendReason.HOST_JOB_LIMIT
-    return PendReason.HOST_LESS_SLOTS if why_given_up(ledger, placement.parts) else 0
+    return PendReason.HOST_LESS_SLOTS if why_given_up(ledger, placement.key, placement.parts) else 0
 
 
-def why_given_up(ledger: Ledger, parts: Iterable[Placed]) -> str:
+def why_given_up(ledger: Ledger, key: int, parts: Iterable[Placed]) -> str:
     """Why a waiting job can no longer start on what is held for it; "": it can, once the jobs in its place are gone."""
     for part in parts:
         if ledger.why_not_host(part.host):
             return "a host of it went away"
-        host = ledger.host(part.host)
-        if host.taken > host.slots:
+        host, going = ledger.host(part.host), given_up_for(ledger.cluster, part.host, key)
+        if host.taken - max(0, sum(one.slots for one in going) - part.slots) > host.slots:
             return f"host {part.host} has fewer slots than that"
         if set(part.gpus).intersection(host.gpu_book.closed) or not {gpu.uuid for gpu in host.gpus}.issuperset(part.gpus):
             return f"a GPU of host {part.host} is closed or gone"
-        for name, _ in part.reserved:
+        for name, amount in part.reserved:
             room = ledger.room(part.host, name)
-            if room is not None and room < -1e-6:
+            back = sum(value for one in going for own, value in one.reserved if own == name)
+            if room is not None and room + max(0.0, back - amount) < -1e-6:
                 return f"host {part.host} has less {name} than that"
     return ""
 

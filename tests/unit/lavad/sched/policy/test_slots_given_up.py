@@ -9,6 +9,7 @@ from config.model.queue import QueueConfig
 from config.model.values import Preemption
 from lavad.core import events as ev
 from lavad.core.decide.control import gpus
+from lavad.core.job.job import Placed
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller
 from tests.support.worlds.preempting import HIGH, REQUEUE, run, states, step, world_of
@@ -46,6 +47,7 @@ def test_no_job_starts_on_more_slots_than_its_host_has_by_now() -> None:
     step(world)
     assert states(world, stays, high) == ["RUN", "PEND"]
     assert world.cluster.jobs.rows[stays].preempted_for == high, "it is next: there is room for one of them"
+    assert [step(world).releases for _ in range(3)] == [()] * 3, "what it leaves is enough"
 
 
 def test_no_job_starts_on_a_gpu_that_was_closed_meanwhile() -> None:
@@ -105,3 +107,19 @@ def test_a_plan_of_before_its_queue_was_inactivated_starts_it_not() -> None:
     world.queue_switch("high", active=False)
     world.accept(plan)
     assert states(world, high) == ["PEND"]
+
+
+def test_a_host_with_too_much_on_it_costs_no_more_jobs_than_make_room() -> None:
+    """An administrator has started one more there (brun -f): one victim is not enough, two are, and no third one goes."""
+    world = world_of(HIGH, REQUEUE, slots=6)
+    lows = run(world, 3, queue="low", slots=2)
+    forced = world.submit(queue="low")
+    parts = (Placed(host="h1", slots=1),)
+    world.apply(ev.JobDispatched(at=world.now, key=forced, attempt=1, uid="forced", parts=parts, forced=True))
+    high = world.submit(queue="high", slots=2)
+    for _ in range(5):
+        step(world)
+        world.now += 1
+    rows = world.cluster.jobs.rows
+    assert sum(rows[key].preempted_for == high for key in (*lows, forced)) == 2
+    assert held(world, high) == 2
