@@ -239,7 +239,7 @@ class _Acceptance:
         """Whether the placement holds; it is then counted in the ledger."""
         cluster, ledger = self.cluster, self.ledger
         if preempt.promised(cluster, placement):
-            return not preempt.why_not_redeemed(ledger, placement, spec)
+            return preempt.may_redeem(ledger, placement, spec)
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
         preempt.shift(self.limits, unit, -1)

@@ -192,16 +192,13 @@ def promised(cluster: Cluster, placement: Placement) -> tuple[Placed, ...]:
     return job.promised if job is not None else ()
 
 
-def why_not_redeemed(ledger: Ledger, placement: Placement, spec: Spec) -> int:
-    """Pend reason why a job cannot start yet on its reserved slots; 0: it can."""
+def may_redeem(ledger: Ledger, placement: Placement, spec: Spec) -> bool:
+    """Whether a job can start now on its reserved slots."""
     cluster = ledger.cluster
-    if spec.queue not in cluster.queue_conf or not cluster.queue_state(spec.queue).active:
-        return PendReason.QUE_INACT
-    if placement.parts != promised(cluster, placement):
-        return PendReason.HOST_LESS_SLOTS
-    if holders(cluster, placement.key):
-        return PendReason.HOST_JOB_LIMIT
-    return PendReason.HOST_LESS_SLOTS if why_given_up(ledger, placement.key, placement.parts) else 0
+    is_open = spec.queue in cluster.queue_conf and cluster.queue_state(spec.queue).active
+    if not is_open or placement.parts != promised(cluster, placement) or holders(cluster, placement.key):
+        return False
+    return not why_given_up(ledger, placement.key, placement.parts)
 
 
 def why_given_up(ledger: Ledger, key: int, parts: Iterable[Placed]) -> str:
@@ -211,14 +208,14 @@ def why_given_up(ledger: Ledger, key: int, parts: Iterable[Placed]) -> str:
             return "a host of it went away"
         host, going = ledger.host(part.host), given_up_for(ledger.cluster, part.host, key)
         if host.taken - max(0, sum(one.slots for one in going) - part.slots) > host.slots:
-            return f"host {part.host} has fewer slots than that"
+            return f"host {part.host} has fewer slots than are in use"
         if set(part.gpus).intersection(host.gpu_book.closed) or not {gpu.uuid for gpu in host.gpus}.issuperset(part.gpus):
             return f"a GPU of host {part.host} is closed or gone"
         for name, amount in part.reserved:
             room = ledger.room(part.host, name)
             back = sum(value for one in going for own, value in one.reserved if own == name)
             if room is not None and room + max(0.0, back - amount) < -1e-6:
-                return f"host {part.host} has less {name} than that"
+                return f"host {part.host} has less {name} than is reserved there"
     return ""
 
 

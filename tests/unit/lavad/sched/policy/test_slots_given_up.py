@@ -28,21 +28,27 @@ def gone(world: World, key: int, host: str = "h1") -> None:
     world.apply(ev.PartGone(at=world.now, key=key, attempt=1, host=host), ev.JobRequeued(at=world.now, key=key))
 
 
-def released(events: list[ev.Event]) -> list[str]:
-    return [event.why for event in events if isinstance(event, ev.SlotsReleased)]
-
-
-def test_no_job_starts_on_more_slots_than_its_host_has_by_now() -> None:
+def with_a_victim() -> tuple[World, int, int, int]:
+    """A full host of four slots with two jobs: the one that is preempted, the one that stays, and the one that waits for it."""
     world = world_of(HIGH, REQUEUE)
     world.host_conf(HostConfig(name="h1", slots=4))
     low, other = run(world, 2, queue="low", slots=2)
     high = world.submit(queue="high", slots=2)
     step(world)
     victim, stays = (low, other) if world.cluster.jobs.rows[low].preempted_for else (other, low)
+    return world, victim, stays, high
+
+
+def released(events: list[ev.Event]) -> list[str]:
+    return [event.why for event in events if isinstance(event, ev.SlotsReleased)]
+
+
+def test_no_job_starts_on_more_slots_than_its_host_has_by_now() -> None:
+    world, victim, stays, high = with_a_victim()
     world.host_conf(HostConfig(name="h1", slots=2))
     plan = world.schedule()
     assert plan.releases == (high,)
-    assert released(world.accept(plan)) == ["host h1 has fewer slots than that"]
+    assert released(world.accept(plan)) == ["host h1 has fewer slots than are in use"]
     gone(world, victim)
     step(world)
     assert states(world, stays, high) == ["RUN", "PEND"]
@@ -83,12 +89,8 @@ def test_no_job_starts_on_it_once_its_queue_starts_none(how: str) -> None:
 
 
 def test_a_plan_that_was_made_before_starts_it_on_none_of_these() -> None:
-    world = world_of(HIGH, REQUEUE)
-    world.host_conf(HostConfig(name="h1", slots=4))
-    low, other = run(world, 2, queue="low", slots=2)
-    high = world.submit(queue="high", slots=2)
-    step(world)
-    gone(world, low if world.cluster.jobs.rows[low].preempted_for else other)
+    world, victim, _, high = with_a_victim()
+    gone(world, victim)
     plan = world.schedule()
     assert [placement.key for placement in plan.placements] == [high]
     world.host_conf(HostConfig(name="h1", slots=2))
