@@ -17,8 +17,8 @@ from lavad.core.plan.plan import Plan
 from lavad.hosts.leases import Findings, Leases
 from tests.sim.agents import Host
 from tests.sim.master import Master
+from tests.sim.must_break import must_break
 from tests.sim.simulation import FAULTS, Simulation
-from tests.sim.watch import Broken
 
 
 class IgnoresLease(Host):
@@ -86,22 +86,10 @@ BROKEN_MASTERS = [
 ]
 SHOWS_AT: dict[type[Host], int] = {StartsAtPrepare: 8, IgnoresKills: 26}
 """A seed shortly before one that has shown it, for what few of them show."""
-MOST = 60
-"""Seeds after which a broken rule should have shown."""
 
 
 def found(text: str, faults: Sequence[str], begin: int = 0, **broken: Any) -> None:
-    """Some seed breaks, and the text of it names what was broken."""
-    for seed in range(begin, begin + MOST):
-        try:
-            Simulation(seed, faults=faults, pause=20.0, **broken).run()
-        except Broken as failure:
-            first = str(failure).splitlines()[0]
-            assert first.startswith(f"seed {seed}: ")
-            with pytest.raises(Broken, match=text):
-                raise Broken(first) from None
-            return
-    raise AssertionError(f"{MOST} seeds, and nothing was found")
+    must_break(text, lambda seed: Simulation(seed, faults=faults, pause=20.0, **broken), begin)
 
 
 @pytest.mark.parametrize(("host", "text", "faults"), BROKEN_HOSTS, ids=[row[0].__name__ for row in BROKEN_HOSTS])

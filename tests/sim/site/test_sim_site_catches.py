@@ -17,14 +17,11 @@ from lavad.core.lang.cpus import Binding
 from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.sim.must_break import must_break
 from tests.sim.site.needs import NeedsMaster, NeedsSimulation
 from tests.sim.site.policies import PolicyMaster, PolicySimulation
 from tests.sim.site.site import SiteSimulation
 from tests.sim.site.site_master import SiteMaster
-from tests.sim.watch import Broken
-
-MOST = 40
-"""Seeds after which a broken rule should have shown."""
 
 
 def with_parts(events: list[ev.Event], change: Callable[[Placed], Placed]) -> list[ev.Event]:
@@ -116,13 +113,4 @@ BROKEN: list[tuple[type[SiteSimulation], type[SiteMaster], str]] = [
 
 @pytest.mark.parametrize(("simulation", "master", "text"), BROKEN, ids=[row[1].__name__ for row in BROKEN])
 def test_a_master_that_breaks_a_rule_is_found(simulation: type[SiteSimulation], master: type[SiteMaster], text: str) -> None:
-    for seed in range(MOST):
-        try:
-            simulation(seed, master).run()
-        except Broken as failure:
-            first = str(failure).splitlines()[0]
-            assert first.startswith(f"seed {seed}: ")
-            with pytest.raises(Broken, match=text):
-                raise Broken(first) from None
-            return
-    raise AssertionError(f"{MOST} seeds, and nothing was found")
+    must_break(text, lambda seed: simulation(seed, master))
