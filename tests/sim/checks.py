@@ -100,7 +100,7 @@ def check_limits(cluster: Cluster, user: str, most: int) -> None:
 
 
 def check_memory(cluster: Cluster, host: str, others: set[int]) -> None:
-    """A host has no more memory reserved than it has, unless any of the jobs ``others`` is there, who were not asked."""
+    """A host has no more memory reserved than it has, unless one of the jobs ``others`` is there."""
     here = [(job.key, part) for job, _, parts in running(cluster) for part in parts if part.host == host]
     mem = sum(dict(part.reserved).get("mem", 0.0) for _, part in here)
     most = cluster.hosts.rows[host].facts.max_mem

@@ -14,15 +14,15 @@ from lavad.core.lang.asks import OptionValue
 from lavad.core.lang.cpus import taken_by
 from lavad.core.lang.ids import show
 from lavad.core.site.conf import Conf, ResourceConf, UnitConf
-from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.host import Facts
 from tests.sim.agents import Host
 from tests.sim.checks import check_gpus, check_memory, require, running
 from tests.sim.simulation import CALM, SLOTS
-from tests.sim.site.site import CALM_AT_FIRST, SiteSimulation
+from tests.sim.site.gpu_cards import CARD, cards_of
+from tests.sim.site.site import SiteSimulation
 from tests.sim.site.site_master import SiteMaster
 from tests.support.topologies import regular
 
-CARD = 80_000
 MEM = 16_000
 LESS_MEM = 8_000
 RESREQS = (
@@ -60,7 +60,7 @@ class NeedsHost(Host):
     @property
     def facts(self) -> Facts:
         less = self.boots % 2 == 0
-        cards = tuple(Gpu(uuid=f"GPU-{self.name}-{at}", index=at, memory=CARD) for at in range(1 if less else 2))
+        cards = cards_of(self.name, 1 if less else 2)
         return replace(super().facts, gpus=cards, max_mem=LESS_MEM if less else MEM, topology=regular(1, 1, 2, 2))
 
 
@@ -133,7 +133,7 @@ class NeedsSimulation(SiteSimulation):
     def _end_hopeless(self) -> None:
         """Some ask for more than there is."""
         super()._end_hopeless()
-        if self.time.now - 1_000_000.0 > self.faulty + CALM / 2 > self.faulty + CALM_AT_FIRST:
+        if self.time.now - 1_000_000.0 > self.faulty + CALM / 2:
             for job in self._live():
                 if job not in self.killed:
                     self._kill(job)

@@ -16,11 +16,12 @@ from lavad.core.lang.asks import Caller, OptionValue
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.windows import Local, is_open, local_of, parse_windows
 from lavad.core.site.conf import Conf
-from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.host import Facts
 from tests.sim.agents import Host
 from tests.sim.checks import check_gpus
 from tests.sim.net import Stream
 from tests.sim.simulation import ALICE
+from tests.sim.site.gpu_cards import CARD, cards_of
 from tests.sim.site.site import SiteSimulation
 from tests.sim.site.site_master import SiteMaster, local
 
@@ -30,7 +31,6 @@ RUN_WINDOW = "13:48-13:52 13:55-14:00 14:06-23:59"
 DISPATCH_WINDOW = "13:47-13:49 13:53-14:02 14:06-23:59"
 BUSY = 5.0
 """A load at which queues suspend jobs."""
-CARD = 80_000
 
 
 class PolicyHost(Host):
@@ -40,8 +40,7 @@ class PolicyHost(Host):
 
     @property
     def facts(self) -> Facts:
-        cards = tuple(Gpu(uuid=f"GPU-{self.name}-{at}", index=at, memory=CARD) for at in (0, 1))
-        return replace(super().facts, gpus=cards)
+        return replace(super().facts, gpus=cards_of(self.name))
 
 
 class PolicyMaster(SiteMaster):

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.lang.asks import OptionValue, Submit
-from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.host import Facts
 from tests.sim.checks import check_memory, require, running
 from tests.sim.roles import RoleHost, RoleMaster, RoleSimulation
+from tests.sim.site.gpu_cards import cards_of
 from tests.sim.site.site import SiteSimulation
 from tests.sim.site.site_master import GROUP, SiteMaster
 
 MEM = 16_000
-GPUS = 2
 RESREQS = ("", "", "", "rusage[mem=3000]", "select[r1m<1.0]", "order[-slots]")
 
 
@@ -24,8 +24,7 @@ class RoleSiteHost(RoleHost):
 
     @property
     def facts(self) -> Facts:
-        cards = tuple(Gpu(uuid=f"GPU-{self.name}-{at}", index=at, memory=80_000) for at in range(GPUS))
-        return replace(super().facts, gpus=cards, max_mem=MEM)
+        return replace(super().facts, gpus=cards_of(self.name), max_mem=MEM)
 
 
 class RoleSiteMaster(RoleMaster, SiteMaster):
